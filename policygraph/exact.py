@@ -1,0 +1,111 @@
+"""Exact numbers: what privacy depends on is an int or a Fraction, and roundings go towards safety.
+
+Imported by every room, imports only :mod:`policygraph.errors`.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from math import gcd, isqrt, lcm
+from numbers import Rational
+
+from policygraph.errors import InputError
+
+__all__ = ["Exact", "as_fraction", "common_denominator", "show", "sqrt_down", "sqrt_up"]
+
+Exact = int | Fraction | str | Decimal | float
+"""What users may write for an exact number; a float is read by its shortest decimal form."""
+
+
+def as_fraction(value: Exact, name: str = "value") -> Fraction:
+    """Read a number exactly as it is written.
+
+    A float is taken at its shortest decimal spelling, which is what its author typed: ``0.1`` becomes 1/10
+    and not the binary number next to it.
+
+    Examples
+    --------
+    >>> as_fraction(0.1), as_fraction("1/3"), as_fraction("0.25")
+    (Fraction(1, 10), Fraction(1, 3), Fraction(1, 4))
+    """
+    if isinstance(value, bool):
+        raise InputError(f"{name}={value!r}: expected a number.", code="number.not-exact", value=value)
+    try:
+        if isinstance(value, float):
+            return Fraction(repr(float(value)))
+        if isinstance(value, (int, Fraction, Decimal, Rational)):
+            return Fraction(value)
+        if isinstance(value, str):
+            return Fraction(value.strip())
+        return Fraction(int(value.__index__()))
+    except (ValueError, OverflowError, ZeroDivisionError, AttributeError, TypeError) as cause:
+        raise InputError(
+            f"{name}={value!r}: expected a finite number such as 1, 0.5 or '1/3'.",
+            code="number.not-exact",
+            value=value,
+        ) from cause
+
+
+def sqrt_up(value: Fraction, bits: int = 64) -> Fraction:
+    """Least multiple of 2**-bits (or the exact root) that is not below the square root of ``value``.
+
+    Examples
+    --------
+    >>> sqrt_up(Fraction(9, 4)), sqrt_up(Fraction(2), bits=4)
+    (Fraction(3, 2), Fraction(23, 16))
+    """
+    root = sqrt_down(value, bits)
+    return root if root * root == value else root + Fraction(1, 1 << bits)
+
+
+def sqrt_down(value: Fraction, bits: int = 64) -> Fraction:
+    """Greatest multiple of 2**-bits (or the exact root) that is not above the square root of ``value``.
+
+    Examples
+    --------
+    >>> sqrt_down(Fraction(2), bits=4)
+    Fraction(11, 8)
+    """
+    if value < 0:
+        raise InputError(
+            f"value={value}: expected a number >= 0 under a root.", code="number.negative", value=value
+        )
+    p, q = isqrt(value.numerator), isqrt(value.denominator)
+    if p * p == value.numerator and q * q == value.denominator:
+        return Fraction(p, q)
+    return Fraction(isqrt((value.numerator << (2 * bits)) // value.denominator), 1 << bits)
+
+
+def common_denominator(values: list[Fraction]) -> tuple[list[int], int]:
+    """Write fractions as integers over their least common denominator.
+
+    Examples
+    --------
+    >>> common_denominator([Fraction(1, 2), Fraction(2, 3)])
+    ([3, 4], 6)
+    """
+    bottom = lcm(*(v.denominator for v in values)) if values else 1
+    tops = [v.numerator * (bottom // v.denominator) for v in values]
+    shared = gcd(bottom, *tops)
+    return [t // shared for t in tops], bottom // shared
+
+
+def show(value: Fraction | int) -> str:
+    """Print a fraction as an integer, a short decimal or a quotient, never rounded.
+
+    Examples
+    --------
+    >>> show(Fraction(4)), show(Fraction(1, 8)), show(Fraction(1, 3))
+    ('4', '0.125', '1/3')
+    """
+    value = Fraction(value)
+    if value.denominator == 1:
+        return str(value.numerator)
+    rest = value.denominator
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+    if rest == 1 and value.denominator <= 10**9:
+        return format(Decimal(value.numerator) / Decimal(value.denominator), "f")
+    return f"{value.numerator}/{value.denominator}"
