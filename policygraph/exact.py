@@ -36,9 +36,7 @@ def as_fraction(value: Exact, name: str = "value") -> Fraction:
             return Fraction(repr(float(value)))
         if isinstance(value, (int, Fraction, Decimal, Rational)):
             return Fraction(value)
-        if isinstance(value, str):
-            return Fraction(value.strip())
-        return Fraction(int(value.__index__()))
+        return Fraction(value.strip()) if isinstance(value, str) else Fraction(int(value.__index__()))
     except (ValueError, OverflowError, ZeroDivisionError, AttributeError, TypeError) as cause:
         raise InputError(
             f"{name}={value!r}: expected a finite number such as 1, 0.5 or '1/3'.",

@@ -1,8 +1,8 @@
 """Domains: what a record can be. Owns :class:`Domain` (tables) and :class:`Network` (graphs).
 
-A data set is an integer vector over the cells of its domain: the base cells of a table, or the node pairs of a
-network. Both domains answer the same questions (``size``, ``cell``, ``index``, ``capacity``), so that moves,
-queries and sensitivities need not know which one they are over. Imports only ``errors``.
+A data set is an integer vector over the cells of its domain: the base cells of a table, or the node pairs of
+a network. Both domains answer the same questions (``size``, ``cell``, ``index``, ``capacity``), so that
+moves, queries and sensitivities need not know which one they are over. Imports only ``errors``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Cells = npt.NDArray[np.int64]
 
 
 def _read_labels(where: str, given: int | Sequence[Label]) -> Labels:
-    if isinstance(given, bool) or isinstance(given, (str, bytes)):
+    if isinstance(given, (bool, str, bytes)):
         raise InputError(
             f"{where} = {given!r}: expected a list of labels or how many values there are.",
             code="domain.labels",
@@ -305,9 +305,8 @@ class Network:
         if self.directed:
             return a * n + b if self.loops else a * (n - 1) + b - (b > a)
         low, high = np.minimum(a, b), np.maximum(a, b)
-        if self.loops:
-            return low * (2 * n - low + 1) // 2 + high - low
-        return low * (2 * n - low - 1) // 2 + high - low - 1
+        at: Cells = self._row_start(low) + high - low - (0 if self.loops else 1)
+        return at
 
     def pairs(self, indices: Any) -> tuple[Cells, Cells]:
         """Positions of the two nodes of cells; vectorised inverse of :meth:`pair_index`."""

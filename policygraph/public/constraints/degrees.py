@@ -1,0 +1,123 @@
+"""Public degrees of a network. Owns ``Degrees``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from policygraph.errors import InputError
+from policygraph.public.constraints.base import (
+    AnyDomain,
+    Constraint,
+    Ints,
+    Rows,
+    freeze,
+    listable,
+    thaw,
+    wholes,
+)
+from policygraph.public.domain import Label, Network
+
+
+@dataclass(frozen=True, init=False)
+class Degrees(Constraint):
+    """The degrees of some nodes, or of all, are public.
+
+    Parameters
+    ----------
+    nodes
+        The nodes, or ``"all"``.
+    side
+        ``"both"`` in an undirected network; ``"in"`` or ``"out"`` in a directed one.
+    equals
+        The published degrees, one for each node.
+
+    Examples
+    --------
+    >>> Degrees([0]).rows(Network(3)).cell.tolist()
+    [0, 1]
+    """
+
+    nodes: tuple[Label, ...] | str
+    side: str
+    equals: Any
+
+    def __init__(
+        self, nodes: Sequence[Label] | str = "all", *, side: str = "both", equals: Any = None
+    ) -> None:
+        if isinstance(nodes, str) and nodes != "all":
+            raise InputError(
+                f"degrees = {nodes!r}: expected a list of nodes or 'all'.", code="constraint.degrees"
+            )
+        if side not in ("both", "in", "out"):
+            raise InputError(
+                f"side={side!r}: expected 'both', 'in' or 'out'.", code="constraint.degrees", value=side
+            )
+        listed: tuple[Label, ...] | str = nodes if isinstance(nodes, str) else tuple(nodes)
+        if not isinstance(listed, str) and (not listed or len(set(listed)) != len(listed)):
+            raise InputError(
+                f"degrees = {list(listed)!r}: expected at least one node, each once.",
+                code="constraint.degrees",
+            )
+        object.__setattr__(self, "nodes", listed)
+        object.__setattr__(self, "side", side)
+        object.__setattr__(self, "equals", freeze(equals))
+
+    def positions(self, domain: AnyDomain) -> Ints:
+        """Positions of the nodes whose degree is public."""
+        if not isinstance(domain, Network):
+            raise InputError(
+                "degrees: expected a network, but the policy is over a table.",
+                code="constraint.domain",
+                value="degrees",
+            )
+        if domain.directed == (self.side == "both"):
+            raise InputError(
+                "degrees: expected in_degrees or out_degrees in a directed network."
+                if domain.directed
+                else f"{self.side}_degrees: expected degrees, since the network has no directions.",
+                code="constraint.degrees",
+                value=self.side,
+            )
+        if isinstance(self.nodes, str):
+            return np.arange(domain.order, dtype=np.int64)
+        return np.array([domain.code(node) for node in self.nodes], dtype=np.int64)
+
+    def n_rows(self, domain: AnyDomain) -> int:
+        return len(self.positions(domain))
+
+    def rows(self, domain: AnyDomain) -> Rows:
+        known = self.positions(domain)
+        if not isinstance(domain, Network):  # pragma: no cover - positions() has refused it
+            raise InputError("degrees need a network.", code="constraint.domain")
+        listable(2 * domain.size, "the degrees")
+        row_of = np.full(domain.order, -1, dtype=np.int64)
+        row_of[known] = np.arange(len(known))
+        cells = np.arange(domain.size, dtype=np.int64)
+        tail, head = domain.pairs(cells)
+        ends = {"both": [tail, head], "out": [tail], "in": [head]}[self.side]
+        row = np.concatenate([row_of[end] for end in ends])
+        cell = np.concatenate([cells for _ in ends])
+        keep = row >= 0
+        row, cell = row[keep], cell[keep]
+        # A loop meets its node twice: the two unit entries of one (row, cell) become one entry of 2.
+        keys, inverse = np.unique(row * max(domain.size, 1) + cell, return_inverse=True)
+        value = np.bincount(inverse, minlength=len(keys)).astype(np.int64)
+        return Rows(len(known), keys // max(domain.size, 1), keys % max(domain.size, 1), value)
+
+    def values(self, domain: AnyDomain) -> tuple[int, ...] | None:
+        return wholes(thaw(self.equals), self.n_rows(domain), "degrees")
+
+    def row_name(self, domain: AnyDomain, row: int) -> str:
+        if not isinstance(domain, Network):
+            return f"degree {row}"
+        kind = {"both": "degree", "in": "in-degree", "out": "out-degree"}[self.side]
+        return f"{kind} of node {domain.nodes[int(self.positions(domain)[row])]}"
+
+    def to_spec(self) -> dict[str, Any]:
+        key = {"both": "degrees", "in": "in_degrees", "out": "out_degrees"}[self.side]
+        spec: dict[str, Any] = {key: self.nodes if isinstance(self.nodes, str) else list(self.nodes)}
+        return spec | ({} if self.equals is None else {"equals": thaw(self.equals)})
