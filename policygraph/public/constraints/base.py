@@ -78,6 +78,7 @@ def select(domain: AnyDomain, where: Where | Sequence[Label]) -> Ints:
 
 
 def whole(value: Any, where: str) -> int:
+    """Check that a published value is a whole number >= 0."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
         raise ConstraintError(
             f"{where}: the published value is {value!r}, expected a whole number >= 0.",
@@ -88,6 +89,7 @@ def whole(value: Any, where: str) -> int:
 
 
 def wholes(values: Any, expected: int, where: str) -> tuple[int, ...] | None:
+    """Check published values, one for each public sum."""
     if values is None:
         return None
     flat = np.asarray(values, dtype=object).ravel().tolist() if not isinstance(values, int) else [values]
@@ -110,6 +112,7 @@ def freeze(values: Any) -> Any:
 
 
 def thaw(values: Any) -> Any:
+    """Turn nested tuples back into lists."""
     return [thaw(value) for value in values] if isinstance(values, tuple) else values
 
 
@@ -163,6 +166,7 @@ class Constraint(ABC):
 
 
 def table_only(domain: AnyDomain, what: str) -> Domain:
+    """Refuse a network where only a table makes sense."""
     if isinstance(domain, Network):
         raise InputError(
             f"{what}: expected a table, but the policy is over a network. Its public facts are degrees, "
@@ -174,6 +178,7 @@ def table_only(domain: AnyDomain, what: str) -> Domain:
 
 
 def listable(entries: int, what: str) -> None:
+    """Refuse to list rows that would not fit in memory."""
     if entries > MAX_ENTRIES:
         raise InputError(
             f"{what} has {entries:,} entries, too many to list: expected at most {MAX_ENTRIES:,}.",
@@ -183,6 +188,7 @@ def listable(entries: int, what: str) -> None:
 
 
 def stack(picked: list[Ints], coefficients: list[int]) -> Rows:
+    """One row for each list of cells, all entries of a row equal."""
     if not picked:
         nothing = np.zeros(0, dtype=np.int64)
         return Rows(0, nothing, nothing, nothing)

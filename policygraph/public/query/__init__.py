@@ -1,1 +1,78 @@
-"""."""
+"""Linear queries on cells; start at ``base``. Users reach this room as ``policygraph.queries``."""
+
+from typing import Any
+
+from policygraph.errors import InputError
+from policygraph.public.domain import Domain, Network
+from policygraph.public.query.base import AnyDomain, Norm, Part, Query
+from policygraph.public.query.cuboids import CuboidQuery, all_cuboids, cuboid, cuboids, total
+from policygraph.public.query.matrices import MatrixQuery, matrix, prefix, ranges
+from policygraph.public.query.networks import AdjacencyQuery, MixingQuery, adjacency, mixing
+
+__all__ = [
+    "AdjacencyQuery",
+    "CuboidQuery",
+    "MatrixQuery",
+    "MixingQuery",
+    "Norm",
+    "Part",
+    "Query",
+    "adjacency",
+    "all_cuboids",
+    "cuboid",
+    "cuboids",
+    "from_spec",
+    "identity",
+    "matrix",
+    "mixing",
+    "prefix",
+    "ranges",
+    "total",
+]
+
+
+def identity(domain: AnyDomain) -> Query:
+    """Every cell of a table, or every node pair of a network.
+
+    Examples
+    --------
+    >>> identity(Domain({"a": 2, "b": 3})).height
+    6
+    """
+    return AdjacencyQuery(domain) if isinstance(domain, Network) else CuboidQuery(domain, [domain.names])
+
+
+def from_spec(domain: AnyDomain, spec: dict[str, Any]) -> Query:
+    """Make a query from its plain form (the inverse of ``to_spec``).
+
+    Examples
+    --------
+    >>> query = cuboid(Domain({"a": 2, "b": 3}), "b")
+    >>> from_spec(query.domain, query.to_spec()) == query
+    True
+    """
+    from fractions import Fraction
+
+    if "cuboids" in spec and isinstance(domain, Domain):
+        return CuboidQuery(domain, spec["cuboids"], spec.get("weights"))
+    if "adjacency" in spec and isinstance(domain, Network):
+        return AdjacencyQuery(domain)
+    if "mixing" in spec and isinstance(domain, Network):
+        return MixingQuery(domain, spec["mixing"])
+    if "matrix" in spec:
+        import numpy as np
+        from scipy import sparse
+
+        entries = np.array(spec["matrix"]["entries"], dtype=np.int64).reshape(-1, 3)
+        whole = sparse.csc_matrix(
+            (entries[:, 2], (entries[:, 0], entries[:, 1])), shape=(spec["matrix"]["rows"], domain.size)
+        )
+        unit = Fraction(spec.get("unit", "1"))
+        return MatrixQuery(
+            domain, whole, unit=unit, name=spec.get("name", "rows"), row_names=spec.get("row_names")
+        )
+    raise InputError(
+        f"query {sorted(spec)}: expected cuboids or matrix for a table, adjacency, mixing or matrix for a network.",
+        code="query.spec",
+        value=spec,
+    )

@@ -1,0 +1,144 @@
+"""What every query is: a linear operator with integer entries on cells. Owns :class:`Query` and :class:`Part`.
+
+The answer is ``unit * integers``, so that a sensitivity is exact and noise is drawn on the lattice of the answers.
+Imports ``errors``, ``public.domain``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from policygraph.errors import InputError
+from policygraph.public.domain import Domain, Network
+
+__all__ = ["AnyDomain", "Ints", "Norm", "Part", "Query", "fingerprint"]
+
+AnyDomain = Domain | Network
+Ints = npt.NDArray[np.int64]
+Norm = Literal["l1", "l2"]
+
+
+def fingerprint(spec: Any) -> str:
+    """Short stable name of a plain value: a SHA-256 of its canonical JSON.
+
+    Examples
+    --------
+    >>> fingerprint({"b": 1, "a": 2}) == fingerprint({"a": 2, "b": 1})
+    True
+    """
+    text = json.dumps(spec, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Part:
+    """A block of the answer that is shown as one table.
+
+    Attributes
+    ----------
+    name
+        Its name in outputs.
+    columns
+        Names of the label columns.
+    height
+        Number of answers.
+    weight
+        Integer factor of this block inside the query (it is divided out again in what users see).
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    height: int
+    weight: int = 1
+
+
+class Query(ABC):
+    """A linear query with integer entries over the cells of a domain."""
+
+    def __init__(self, domain: AnyDomain, unit: Fraction = Fraction(1)) -> None:
+        self.domain = domain
+        self.unit = unit
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[Part, ...]:
+        """Return the tables that make up the answer, in order."""
+
+    @property
+    def height(self) -> int:
+        """Number of answers."""
+        return sum(part.height for part in self.parts)
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether the answer is the vector of cells itself."""
+        return False
+
+    @abstractmethod
+    def part_labels(self, part: int) -> list[Any]:
+        """Return the label columns of a part: one sequence for each of its columns."""
+
+    @abstractmethod
+    def answer(self, table: Any) -> Ints:
+        """Return the exact integer answers for a table of counts (times ``unit`` is the value)."""
+
+    @abstractmethod
+    def columns(self, cells: Any) -> Any:
+        """Return the columns of some cells as a sparse integer matrix (height x number of cells)."""
+
+    @abstractmethod
+    def to_spec(self) -> dict[str, Any]:
+        """Return the plain form for policy files and fingerprints."""
+
+    def column_norms(self, cells: Any, norm: Norm) -> Ints:
+        """Norm (squared for l2) of single columns, over integers."""
+        return _norms(self.columns(np.asarray(cells, dtype=np.int64)), norm)
+
+    def pair_norms(self, u: Any, v: Any, norm: Norm) -> Ints:
+        """Norm (squared for l2) of the difference of two columns, pair by pair, over integers."""
+        a, b = np.asarray(u, dtype=np.int64), np.asarray(v, dtype=np.int64)
+        return _norms(self.columns(a) - self.columns(b), norm)
+
+    def change_norm(self, change: dict[int, int], norm: Norm) -> int:
+        """Norm (squared for l2) of the answer to a change of cells, over integers."""
+        cells = np.array(list(change), dtype=np.int64)
+        amounts = np.array(list(change.values()), dtype=np.int64)
+        moved = np.asarray(self.columns(cells) @ amounts).ravel()
+        return int(np.abs(moved).sum()) if norm == "l1" else int((moved.astype(object) ** 2).sum())
+
+    def __matmul__(self, table: Any) -> Ints:
+        return self.answer(table)
+
+    def check_domain(self, domain: AnyDomain) -> None:
+        """Raise when a policy or table is over another domain."""
+        if domain != self.domain:
+            raise InputError(
+                f"the query is over {self.domain!r}, the policy over {domain!r}: expected one domain for both.",
+                code="query.domain",
+                query=self.domain,
+                other=domain,
+            )
+
+    @property
+    def fingerprint(self) -> str:
+        """Stable name of the query together with its domain."""
+        return fingerprint({"domain": self.domain.to_spec(), "query": self.to_spec()})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Query) and (self is other or self.fingerprint == other.fingerprint)
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+
+def _norms(matrix: Any, norm: Norm) -> Ints:
+    squared = abs(matrix) if norm == "l1" else matrix.multiply(matrix)
+    return np.asarray(squared.sum(axis=0), dtype=np.int64).ravel()

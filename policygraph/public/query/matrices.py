@@ -1,0 +1,195 @@
+"""Queries given row by row. Owns :class:`MatrixQuery`, ``matrix``, ``ranges``, ``prefix``.
+
+Imports ``errors``, ``exact``, ``public.domain``, ``public.query.base``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from policygraph.errors import InputError
+from policygraph.exact import common_denominator
+from policygraph.public.domain import Domain
+from policygraph.public.query.base import AnyDomain, Ints, Part, Query
+
+__all__ = ["MatrixQuery", "matrix", "prefix", "ranges"]
+
+
+class MatrixQuery(Query):
+    """Any sparse integer matrix over the cells, times a unit.
+
+    Examples
+    --------
+    >>> query = matrix(Domain({"age": 3}), [[1, 1, 0], [0, 1, 1]])
+    >>> query.answer([5, 6, 7]).tolist()
+    [11, 13]
+    """
+
+    def __init__(
+        self,
+        domain: AnyDomain,
+        entries: Any,
+        *,
+        unit: Fraction = Fraction(1),
+        name: str = "rows",
+        row_names: Sequence[str] | None = None,
+    ) -> None:
+        from scipy import sparse
+
+        super().__init__(domain, unit)
+        given = sparse.csc_matrix(entries)
+        if given.shape[1] != domain.size:
+            raise InputError(
+                f"the matrix has {given.shape[1]} columns: expected one for each of the {domain.size} cells.",
+                code="query.shape",
+                value=given.shape,
+            )
+        if given.shape[0] == 0:
+            raise InputError("the matrix has no rows: expected at least one.", code="query.empty")
+        if given.dtype.kind not in "iub":
+            raise InputError(
+                f"the matrix has entries of type {given.dtype}: expected integers, or fractions through "
+                "queries.matrix. Real-valued rows must be rounded to a lattice first.",
+                code="query.entries",
+                value=str(given.dtype),
+            )
+        self.matrix = given.astype(np.int64)
+        self.matrix.sum_duplicates()
+        self.matrix.eliminate_zeros()
+        if abs(self.matrix).max() > 2**40:
+            raise InputError(
+                "the matrix has entries beyond 2^40: expected a coarser unit.", code="query.entries"
+            )
+        self.row_names = None if row_names is None else tuple(row_names)
+        if self.row_names is not None and len(self.row_names) != given.shape[0]:
+            raise InputError(
+                f"{len(self.row_names)} row names for {given.shape[0]} rows: expected one for each.",
+                code="query.shape",
+            )
+        self._part = Part(name, ("row",), int(given.shape[0]))
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return (self._part,)
+
+    def part_labels(self, part: int) -> list[Any]:
+        if self.row_names is None:
+            return [np.arange(self._part.height)]
+        return [np.array(self.row_names, dtype=object)]
+
+    def answer(self, table: Any) -> Ints:
+        flat = np.asarray(table, dtype=np.int64).ravel()
+        if len(flat) != self.domain.size:
+            raise InputError(
+                f"a table of {len(flat)} cells: expected {self.domain.size}.",
+                code="query.shape",
+                value=len(flat),
+            )
+        return np.asarray(self.matrix @ flat, dtype=np.int64).ravel()
+
+    def columns(self, cells: Any) -> Any:
+        return self.matrix[:, np.asarray(cells, dtype=np.int64)]
+
+    def to_spec(self) -> dict[str, Any]:
+        coo = self.matrix.tocoo()
+        order = np.lexsort((coo.col, coo.row))
+        spec: dict[str, Any] = {
+            "matrix": {
+                "rows": int(coo.shape[0]),
+                "entries": np.stack([coo.row, coo.col, coo.data])[:, order].T.tolist(),
+            },
+            "name": self._part.name,
+        }
+        if self.row_names is not None:
+            spec["row_names"] = list(self.row_names)
+        return spec | ({} if self.unit == 1 else {"unit": str(self.unit)})
+
+    def __repr__(self) -> str:
+        return f"MatrixQuery({self._part.name}: {self._part.height} x {self.domain.size})"
+
+
+def matrix(
+    domain: AnyDomain, rows: Any, *, unit: Fraction = Fraction(1), name: str = "rows", row_names: Any = None
+) -> MatrixQuery:
+    """A query given by its rows of integers or fractions over the cells, or by a sparse integer matrix.
+
+    Examples
+    --------
+    >>> query = matrix(Domain({"age": 2}), [[Fraction(1, 2), Fraction(1, 3)]])
+    >>> query.answer([2, 3]).tolist(), query.unit
+    ([12], Fraction(1, 6))
+    """
+    if hasattr(rows, "tocsc") or isinstance(rows, np.ndarray):
+        return MatrixQuery(domain, rows, unit=unit, name=name, row_names=row_names)
+    listed = [list(row) for row in rows]
+    flat = [value for row in listed for value in row]
+    if any(isinstance(value, float) for value in flat):
+        raise InputError("the rows have floats: expected integers or fractions.", code="query.entries")
+    tops, bottom = common_denominator([Fraction(value) for value in flat])
+    width = len(listed[0]) if listed else 0
+    whole = np.array(tops, dtype=np.int64).reshape(len(listed), width)
+    return MatrixQuery(domain, whole, unit=unit / bottom, name=name, row_names=row_names)
+
+
+def ranges(domain: Domain, pairs: Sequence[tuple[int, int]], attribute: str | None = None) -> MatrixQuery:
+    """Counts of records whose value of an ordered attribute lies between two positions, both included.
+
+    Examples
+    --------
+    >>> ranges(Domain({"age": 4}), [(0, 1), (1, 3)]).answer([1, 2, 3, 4]).tolist()
+    [3, 9]
+    """
+    from scipy import sparse
+
+    name = _ordered_attribute(domain, attribute)
+    axis, n = domain.axis(name), domain.shape[domain.axis(name)]
+    codes = domain.codes(np.arange(domain.size))[axis]
+    order = np.argsort(codes, kind="stable")
+    starts = np.searchsorted(codes[order], np.arange(n + 1))
+    cells, lengths = [], []
+    for low, high in pairs:
+        if not 0 <= low <= high < n:
+            raise InputError(
+                f"range ({low}, {high}): expected positions 0 <= low <= high <= {n - 1}.",
+                code="query.range",
+                value=(low, high),
+            )
+        cells.append(order[starts[low] : starts[high + 1]])
+        lengths.append(len(cells[-1]))
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    column = np.concatenate(cells) if cells else np.zeros(0, dtype=np.int64)
+    entries = sparse.csr_matrix(
+        (np.ones(len(column), dtype=np.int64), column, indptr), shape=(len(lengths), domain.size)
+    )
+    labels = domain.labels(name)
+    names = [f"{labels[low]} to {labels[high]}" for low, high in pairs]
+    return MatrixQuery(domain, entries, name=f"ranges of {name}", row_names=names)
+
+
+def prefix(domain: Domain, attribute: str | None = None) -> MatrixQuery:
+    """Counts of records up to each value of an ordered attribute.
+
+    Examples
+    --------
+    >>> prefix(Domain({"age": 3})).answer([1, 2, 3]).tolist()
+    [1, 3, 6]
+    """
+    name = _ordered_attribute(domain, attribute)
+    return ranges(domain, [(0, high) for high in range(domain.shape[domain.axis(name)])], name)
+
+
+def _ordered_attribute(domain: Domain, attribute: str | None) -> str:
+    if attribute is None:
+        if len(domain.names) != 1:
+            raise InputError(
+                f"ranges over {domain!r}: expected the attribute to be named.",
+                code="query.attribute",
+                value=domain,
+            )
+        return domain.names[0]
+    domain.axis(attribute)
+    return attribute
