@@ -139,6 +139,15 @@ class Constraint(ABC):
     def to_spec(self) -> dict[str, Any]:
         """Return the plain form for policy files and fingerprints."""
 
+    def rows_on(self, domain: AnyDomain, cells: Ints) -> Rows:
+        """Return the rows over some cells only, entries placed by position in ``cells``; rows keep their numbers."""
+        rows = self.rows(domain)
+        order = np.argsort(cells, kind="stable")
+        at = np.searchsorted(cells[order], rows.cell)
+        found = at < len(cells)
+        found[found] = cells[order][at[found]] == rows.cell[found]
+        return Rows(rows.height, rows.row[found], order[at[found]], rows.coefficient[found])
+
     def check(self, domain: AnyDomain, table: Any) -> None:
         """Raise a :class:`ConstraintError` when a table does not have the published values."""
         values = self.values(domain)

@@ -90,23 +90,24 @@ class Degrees(Constraint):
         return len(self.positions(domain))
 
     def rows(self, domain: AnyDomain) -> Rows:
-        known = self.positions(domain)
-        if not isinstance(domain, Network):  # pragma: no cover - positions() has refused it
-            raise InputError("degrees need a network.", code="constraint.domain")
         listable(2 * domain.size, "the degrees")
+        return self.rows_on(domain, np.arange(domain.size, dtype=np.int64))
+
+    def rows_on(self, domain: AnyDomain, cells: Ints) -> Rows:
+        known = self.positions(domain)
+        if not isinstance(domain, Network):  # positions() has refused it already
+            raise InputError("degrees need a network.", code="constraint.domain")
         row_of = np.full(domain.order, -1, dtype=np.int64)
         row_of[known] = np.arange(len(known))
-        cells = np.arange(domain.size, dtype=np.int64)
         tail, head = domain.pairs(cells)
         ends = {"both": [tail, head], "out": [tail], "in": [head]}[self.side]
         row = np.concatenate([row_of[end] for end in ends])
-        cell = np.concatenate([cells for _ in ends])
+        place = np.concatenate([np.arange(len(cells), dtype=np.int64) for _ in ends])
         keep = row >= 0
-        row, cell = row[keep], cell[keep]
         # A loop meets its node twice: the two unit entries of one (row, cell) become one entry of 2.
-        keys, inverse = np.unique(row * max(domain.size, 1) + cell, return_inverse=True)
-        value = np.bincount(inverse, minlength=len(keys)).astype(np.int64)
-        return Rows(len(known), keys // max(domain.size, 1), keys % max(domain.size, 1), value)
+        width = max(len(cells), 1)
+        keys, times = np.unique(row[keep] * width + place[keep], return_counts=True)
+        return Rows(len(known), keys // width, keys % width, times.astype(np.int64))
 
     def values(self, domain: AnyDomain) -> tuple[int, ...] | None:
         return wholes(thaw(self.equals), self.n_rows(domain), "degrees")

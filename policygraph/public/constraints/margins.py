@@ -47,6 +47,10 @@ class Total(Constraint):
         cells = np.arange(domain.size, dtype=np.int64)
         return Rows(1, np.zeros_like(cells), cells, np.ones_like(cells))
 
+    def rows_on(self, domain: AnyDomain, cells: Ints) -> Rows:
+        place = np.arange(len(cells), dtype=np.int64)
+        return Rows(1, np.zeros_like(place), place, np.ones_like(place))
+
     def values(self, domain: AnyDomain) -> tuple[int, ...] | None:
         return None if self.equals is None else (whole(self.equals, "total"),)
 
@@ -115,6 +119,14 @@ class Cuboid(Constraint):
         row = np.broadcast_to(grid, table.shape).ravel()
         cells = np.arange(table.size, dtype=np.int64)
         return Rows(self.n_rows(domain), row, cells, np.ones_like(cells))
+
+    def rows_on(self, domain: AnyDomain, cells: Ints) -> Rows:
+        table = table_only(domain, "a cuboid")
+        codes = table.codes(cells)
+        row = np.zeros(len(cells), dtype=np.int64)
+        for axis in self.axes(domain):
+            row = row * table.shape[axis] + codes[axis]
+        return Rows(self.n_rows(domain), row, np.arange(len(cells), dtype=np.int64), np.ones_like(row))
 
     def sums(self, domain: AnyDomain, table: Any) -> Ints:
         flat = np.asarray(table, dtype=np.int64)
