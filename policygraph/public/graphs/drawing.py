@@ -1,0 +1,102 @@
+"""Pictures of small policy graphs. Owns :func:`draw`; imports ``answers`` and the rules, matplotlib when called."""
+
+from __future__ import annotations
+
+from math import cos, pi, sin
+from pathlib import Path as FilePath
+from typing import Any
+
+from policygraph.errors import InputError, RefusedError
+from policygraph.public.domain import Domain
+from policygraph.public.graphs.answers import Answers
+from policygraph.public.graphs.composed import L1Ball, Product, decode
+from policygraph.public.graphs.simple import Bit, Empty, Path
+
+__all__ = ["draw", "layout"]
+
+CELLS = 144
+EDGES = 1500
+Points = dict[int, tuple[float, float]]
+
+
+def layout(graph: Answers) -> tuple[Points, bool]:
+    """Places of the cells, and whether they stand in rows (then long edges are drawn as arcs).
+
+    Ordered attributes are drawn as a row, a grid, or a grid in perspective; everything else on a circle.
+    """
+    rule = graph.rule
+    factors = rule.factors if isinstance(rule, Product) else (rule,)
+    rows = isinstance(rule, L1Ball) or all(isinstance(factor, (Path, Bit, Empty)) for factor in factors)
+    if isinstance(graph.domain, Domain) and (rows or len(graph.domain.names) > 1):
+        shape = graph.domain.shape
+        points = {}
+        for u in range(graph.size):
+            x, y = 0.0, 0.0
+            for depth, code in enumerate(reversed(decode(u, shape))):
+                # The last two attributes run right and down; each further one shifts the whole picture aslant.
+                if depth == 0:
+                    x += code
+                elif depth == 1:
+                    y -= code
+                else:
+                    x += code * (shape[-1] + 0.6) ** (depth - 1)
+                    y += 0.35 * code * depth
+            points[u] = (x, y)
+        return points, True
+    n = max(graph.size, 1)
+    radius = max(1.0, n / 6)
+    angle = [pi / 2 - 2 * pi * u / n for u in range(graph.size)]
+    return {u: (radius * cos(a), radius * sin(a)) for u, a in enumerate(angle)}, False
+
+
+def draw(graph: Answers, target: Any) -> Any:
+    """Draw a small graph into a file or into matplotlib axes, and return the axes."""
+    if graph.size > CELLS or graph.n_edges > EDGES:
+        raise RefusedError(
+            f"draw: {graph.size:,} cells and {graph.n_edges:,} edges would be a black square; up to {CELLS} cells and "
+            f"{EDGES:,} edges are drawn. Draw the same rule on a smaller domain.",
+            code="graph.too-large",
+        )
+    try:
+        from matplotlib.figure import Figure
+        from matplotlib.patches import FancyArrowPatch
+    except ImportError as cause:
+        raise InputError(
+            "draw needs matplotlib: pip install 'policygraph[plot]'.", code="graph.matplotlib"
+        ) from cause
+    points, rows = layout(graph)
+    figure = None
+    axes = target
+    if isinstance(target, (str, FilePath)):
+        xs, ys = [x for x, _ in points.values()] or [0.0], [y for _, y in points.values()] or [0.0]
+        width, height = (min(max(1.2 * (max(side) - min(side)) + 2, 3), 16) for side in (xs, ys))
+        figure = Figure(figsize=(width, height))
+        axes = figure.add_subplot()
+
+    def join(start: tuple[float, float], stop: tuple[float, float], **style: Any) -> None:
+        far = rows and max(abs(start[0] - stop[0]), abs(start[1] - stop[1])) > 1.01
+        arc = "arc3,rad=-0.3" if far else "arc3"
+        axes.add_patch(FancyArrowPatch(start, stop, arrowstyle="-", connectionstyle=arc, zorder=1, **style))
+
+    for u, v in graph.edges():
+        if isinstance(v, int):
+            join(points[u], points[v], color="#30638e", shrinkA=0, shrinkB=0)
+    if graph.bottom != "none":
+        lowest = min((y for _, y in points.values()), default=0.0)
+        middle = sum(x for x, _ in points.values()) / max(len(points), 1)
+        low = (middle, lowest - 1.5)
+        for u in graph.bottom_cells:
+            axes.plot(*zip(points[u], low), color="#b0b0b0", linestyle="--", linewidth=0.8, zorder=0)
+        axes.text(
+            *low, "⊥", ha="center", va="center", bbox={"boxstyle": "circle", "fc": "#f4d35e", "ec": "#555"}
+        )
+    for u, (x, y) in points.items():
+        name = "\n".join(str(label) for label in graph.domain.cell(u))
+        style = {"boxstyle": "round,pad=0.25", "fc": "white", "ec": "#30638e"}
+        axes.text(x, y, name, ha="center", va="center", fontsize=8, bbox=style, zorder=2)
+    axes.autoscale_view()
+    axes.margins(0.12)
+    axes.set_axis_off()
+    if figure is not None:
+        figure.savefig(target, bbox_inches="tight")
+    return axes
