@@ -1,1 +1,12 @@
-"""."""
+"""The budget book: what was spent, on which data, under which policy. Start with :mod:`.book`.
+
+``book`` is the ledger as users meet it, ``rules`` says how losses compose and when a charge fits a limit,
+``statement`` says what remains protected under several policies, ``records`` holds the values that go in and
+out, ``schema`` the tables and their seals, ``store`` the file and its failures.
+"""
+
+from policygraph.private.ledger.book import Ledger
+from policygraph.private.ledger.records import Account, Charge, Entry, request_fingerprint
+from policygraph.private.ledger.statement import Statement
+
+__all__ = ["Account", "Charge", "Entry", "Ledger", "Statement", "request_fingerprint"]
