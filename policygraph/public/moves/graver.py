@@ -1,0 +1,240 @@
+"""The minimal moves (Graver basis) of any integer constraint matrix.
+
+Start here: ``graver_basis`` lists all minimal moves. ``graver_lift`` holds the search, ``graver_minimal`` tests and
+decomposes single moves without a basis, ``lattice`` the exact linear algebra. Imports ``errors`` and these three.
+"""
+
+from __future__ import annotations
+
+import time
+from math import comb
+
+import numpy as np
+import numpy.typing as npt
+
+from policygraph.errors import InputError
+from policygraph.public.moves.graver_lift import IncompleteBasisError, Limits, lattice_graver
+from policygraph.public.moves.graver_minimal import decompose, find_smaller, is_minimal
+from policygraph.public.moves.lattice import (
+    ColumnClasses,
+    Objects,
+    as_integer_matrix,
+    column_classes,
+    kernel_basis,
+)
+
+__all__ = ["IncompleteBasisError", "decompose", "find_smaller", "graver_basis", "is_minimal"]
+
+Longs = npt.NDArray[np.int64]
+
+GROUP_LIMIT = 20_000
+"""The most symmetries that are listed; a larger group is not used."""
+
+
+def graver_basis(
+    matrix: npt.ArrayLike,
+    *,
+    capacity: int | None = None,
+    max_moves: int | None = None,
+    deadline: float | None = None,
+    symmetries: npt.ArrayLike | None = None,
+) -> Longs:
+    """List all minimal moves of a constraint matrix, one of each pair g, -g.
+
+    Parameters
+    ----------
+    matrix
+        m x n integers; a move is an integer vector g with ``matrix @ g = 0``. m may be 0 (shape ``(0, n)``).
+    capacity
+        Keep only the moves with all entries between -capacity and capacity; None keeps all.
+    max_moves
+        Give up when more moves than this have to be held.
+    deadline
+        Give up after this many seconds.
+    symmetries
+        Permutations of the cells that map the row space of the matrix to itself, one per row (``symmetries[k][x]``
+        is the image of cell x); generators are enough. They only make the search faster.
+
+    Returns
+    -------
+    numpy.ndarray
+        One move per row, dtype int64, first non-zero entry positive, ordered by L1 norm, then by cells.
+
+    Raises
+    ------
+    InputError
+        If the matrix is not one of integers, or a symmetry does not keep its row space.
+    IncompleteBasisError
+        If a limit was reached; no partial list is given.
+
+    Examples
+    --------
+    The four cells of a 2 x 2 table with both margins known:
+
+    >>> graver_basis([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]]).tolist()
+    [[1, -1, -1, 1]]
+    >>> graver_basis([[1, 2]], capacity=1).tolist()
+    []
+
+    Notes
+    -----
+    A non-zero g in the kernel is minimal when no other non-zero kernel vector h has the same signs and no larger
+    entries. Cells with equal columns are merged first, the merged problem is solved by project and lift, and the
+    merged moves are spread over the cells of each class. Proofs: ``docs/proofs/graver.md``.
+    """
+    rows = as_integer_matrix(matrix)
+    if capacity is not None and capacity < 0:
+        raise InputError(
+            f"capacity={capacity}: expected an integer >= 0, or None for no limit.", code="graver.capacity"
+        )
+    limits = Limits(max_moves, None if deadline is None else time.monotonic() + deadline)
+    classes = column_classes(rows)
+    upper = np.array(
+        [-1 if capacity is None else min(capacity * len(cells), 2**40) for cells in classes.members],
+        dtype=np.int64,
+    )
+    group = _class_group(rows, classes, symmetries)
+    merged = lattice_graver(classes.matrix, upper, group, limits)
+    moves = _spread(merged, classes, rows.shape[1], capacity, limits)
+    return _ordered(moves)
+
+
+def _ordered(moves: Longs) -> Longs:
+    """Turn each move so that its first non-zero entry is positive; order by norm, then by cells."""
+    if not moves.shape[0]:
+        return moves
+    first = moves[np.arange(moves.shape[0]), np.argmax(moves != 0, axis=1)]
+    moves = moves * np.sign(first)[:, None]
+    norms = np.abs(moves).sum(axis=1)
+    return moves[np.lexsort([*(-moves.T[::-1]), norms])]
+
+
+def _spread(merged: Longs, classes: ColumnClasses, n: int, capacity: int | None, limits: Limits) -> Longs:
+    """Turn the moves of the merged problem into moves of the cells, and add those inside a class."""
+    top = n if capacity is None else capacity
+    blocks: list[Longs] = []
+    if top >= 1:
+        inside = []
+        for cell in classes.zero:
+            inside.append(_vector(n, [cell], [1]))
+        for cells, signs in zip(classes.members, classes.signs):
+            for i in range(len(cells)):
+                for k in range(i):
+                    inside.append(_vector(n, [cells[i], cells[k]], [signs[i], -signs[k]]))
+        if inside:
+            blocks.append(np.array(inside, dtype=np.int64))
+    if all(len(cells) == 1 for cells in classes.members):
+        spread = np.zeros((merged.shape[0], n), dtype=np.int64)
+        spread[:, [cells[0] for cells in classes.members]] = merged * np.array(
+            [signs[0] for signs in classes.signs], dtype=np.int64
+        )
+        blocks.append(spread)
+    else:
+        if capacity is None and limits.max_moves is not None:
+            limits.check(sum(_spread_count(move, classes) for move in merged.tolist()))
+        held = 0
+        for move in merged:
+            block = _spread_one(move, classes, n, capacity)
+            held += block.shape[0]
+            limits.check(held)
+            blocks.append(block)
+    result = np.concatenate(blocks) if blocks else np.zeros((0, n), dtype=np.int64)
+    limits.check(result.shape[0])
+    return result
+
+
+def _vector(n: int, cells: list[int], values: list[int]) -> Longs:
+    vector = np.zeros(n, dtype=np.int64)
+    vector[cells] = values
+    return vector
+
+
+def _spread_count(move: list[int], classes: ColumnClasses) -> int:
+    """Count the ways to spread a merged move without capacities."""
+    count = 1
+    for value, cells in zip(move, classes.members):
+        count *= comb(abs(value) + len(cells) - 1, len(cells) - 1)
+    return count
+
+
+def _spread_one(move: Longs, classes: ColumnClasses, n: int, capacity: int | None) -> Longs:
+    """Spread one merged move over the cells of its classes in all ways."""
+    block = np.zeros((1, n), dtype=np.int64)
+    for value, cells, signs in zip(move.tolist(), classes.members, classes.signs):
+        if value == 0:
+            continue
+        shares = np.array(_shares(abs(value), len(cells), capacity), dtype=np.int64).reshape(-1, len(cells))
+        shares = shares * np.array(signs, dtype=np.int64) * (1 if value > 0 else -1)
+        count = block.shape[0]
+        block = np.repeat(block, shares.shape[0], axis=0)
+        block[:, list(cells)] = np.tile(shares, (count, 1))
+    return block
+
+
+def _shares(total: int, cells: int, capacity: int | None) -> list[tuple[int, ...]]:
+    """List the non-negative integer vectors of a given length and sum, entries at most ``capacity``."""
+    top = total if capacity is None else min(total, capacity)
+    if cells == 1:
+        return [(total,)] if total <= top else []
+    return [
+        (value, *rest) for value in range(top, -1, -1) for rest in _shares(total - value, cells - 1, capacity)
+    ]
+
+
+def _class_group(rows: Objects, classes: ColumnClasses, symmetries: npt.ArrayLike | None) -> Longs:
+    """Return the group that the symmetries generate on the classes, or the identity when it is too large."""
+    count = len(classes.members)
+    identity = np.arange(count, dtype=np.int64)[None, :]
+    if symmetries is None:
+        return identity
+    n = rows.shape[1]
+    given = np.asarray(symmetries, dtype=np.int64)
+    if given.size == 0:
+        return identity
+    if (
+        given.ndim != 2
+        or given.shape[1] != n
+        or not np.array_equal(np.sort(given, axis=1), np.tile(range(n), (len(given), 1)))
+    ):
+        raise InputError(
+            f"symmetries of shape {given.shape}: expected permutations of {n} cells, one per row.",
+            code="graver.symmetries",
+        )
+    kernel = kernel_basis(rows)
+    owner = {cell: index for index, cells in enumerate(classes.members) for cell in cells}
+    generators = []
+    for permutation in given:
+        if np.any(rows[:, permutation] @ kernel.T != 0):
+            raise InputError(
+                f"symmetry {permutation.tolist()}: it does not keep the row space of the matrix. Leave it out.",
+                code="graver.symmetries",
+            )
+        image = np.array([owner[int(permutation[cells[0]])] for cells in classes.members], dtype=np.int64)
+        flips = any(
+            classes.signs[owner[int(permutation[cells[0]])]][
+                classes.members[owner[int(permutation[cells[0]])]].index(int(permutation[cells[0]]))
+            ]
+            != signs[0]
+            for cells, signs in zip(classes.members, classes.signs)
+        )
+        sizes = [len(cells) for cells in classes.members]
+        if not flips and sizes == [sizes[int(i)] for i in image]:
+            generators.append(image)
+    return _closure(generators, identity)
+
+
+def _closure(generators: list[Longs], identity: Longs) -> Longs:
+    """List the group that the permutations generate; the identity alone when it has too many elements."""
+    known = {tuple(identity[0].tolist())}
+    queue = [identity[0]]
+    while queue:
+        element = queue.pop()
+        for generator in generators:
+            product = generator[element]
+            key = tuple(product.tolist())
+            if key not in known:
+                if len(known) >= GROUP_LIMIT:
+                    return identity
+                known.add(key)
+                queue.append(product)
+    return np.array(sorted(known), dtype=np.int64)
