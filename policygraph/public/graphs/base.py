@@ -161,7 +161,7 @@ class PolicyGraph(Answers):
                 "a directed graph: secret pairs have no direction. Pass graph.to_undirected().",
                 code="graph.directed",
             )
-        checked = cls.from_edges(domain, graph.edges())
+        checked = cls.from_edges(domain, list(graph.edges()))
         # A vertex without an edge adds nothing, but one that is no cell is a slip worth naming.
         for node in graph.nodes:
             if node is not BOTTOM and graph.degree(node) == 0:

@@ -24,6 +24,8 @@ def describe(domain: Domain | Network, rule: Rule, n_bottom: int) -> str:
         whether = "whether a record is there at all"
     else:
         whether = f"for {n_bottom:,} of the {domain.size:,} cells, whether a record is there at all"
+        if rule.n_edges:
+            return f"{sentence[0].upper() + sentence[1:]}; nor may it be told, {whether}."
     if rule.n_edges == 0:
         return f"It may not be told {whether}."
     return f"{sentence[0].upper() + sentence[1:]}; nor may it be told {whether}."
@@ -49,7 +51,7 @@ def _pairs(domain: Domain | Network, rule: Rule, what: str) -> str:
         return f"no two {what} may be told apart"
     if isinstance(rule, Blocks):
         return f"two {what} may not be told apart when they lie in the same of {rule.n_components:,} blocks"
-    return f"{rule.n_edges:,} listed pairs of {what} may not be told apart"
+    return f"{_listed(rule)} of {what} may not be told apart"
 
 
 def _product(domain: Domain, rule: Product) -> str:
@@ -76,7 +78,11 @@ def _when(rule: Rule) -> str:
         return f" when they lie in the same of {rule.n_components:,} blocks"
     if isinstance(rule, (Complete, Empty)):
         return ""
-    return f" when they are one of {rule.n_edges:,} listed pairs"
+    return f" when they are one of {_listed(rule)}"
+
+
+def _listed(rule: Rule) -> str:
+    return f"{rule.n_edges:,} listed pair{'s' if rule.n_edges != 1 else ''}"
 
 
 def _list(names: list[str]) -> str:

@@ -20,7 +20,7 @@ from policygraph.public.graphs.listed import Blocks
 from policygraph.public.graphs.rule import Cells, Rule
 from policygraph.public.graphs.simple import Complete, Empty
 
-__all__ = ["difference_sets", "maximal"]
+__all__ = ["by_counting", "by_edges", "difference_sets", "maximal"]
 
 SETS_LIMIT = 100_000
 WORK_LIMIT = 300_000_000
@@ -81,11 +81,12 @@ def difference_sets(domain: Domain, rule: Rule) -> tuple[frozenset[str], ...]:
     elif isinstance(rule, Empty):
         found = []
     else:
-        found = _of_edges(domain, rule)
+        found = by_edges(domain, rule)
     return tuple(sorted(maximal(found), key=lambda s: sorted(map(domain.names.index, s))))
 
 
-def _of_edges(domain: Domain, rule: Rule) -> set[frozenset[str]]:
+def by_edges(domain: Domain, rule: Rule) -> set[frozenset[str]]:
+    """Difference sets of all edges, by listing them in chunks."""
     masks: set[bytes] = set()
     for u, v in rule.chunks(1 << 20):
         masks |= _masks(domain, u, v)
@@ -110,13 +111,19 @@ def _of_blocks(domain: Domain, rule: Blocks, several: list[str]) -> set[frozense
     k = len(several)
     grouping = rule.size << k if k < 40 else WORK_LIMIT + 1
     if rule.n_edges <= min(grouping, WORK_LIMIT):
-        return _of_edges(domain, rule)
+        return by_edges(domain, rule)
     if grouping > WORK_LIMIT:
         raise RefusedError(
             f"blocks of {rule.size:,} cells over {k} attributes with {rule.n_edges:,} pairs: finding which attributes "
             "can change at once would take too long. Give the blocks per attribute.",
             code="graph.too-large",
         )
+    return by_counting(domain, rule, several)
+
+
+def by_counting(domain: Domain, rule: Blocks, several: list[str]) -> set[frozenset[str]]:
+    """Difference sets of the pairs inside blocks of cells, from group sizes alone."""
+    k = len(several)
     every = decode_arrays(np.arange(rule.size, dtype=np.int64), domain.shape)
     codes = [every[domain.names.index(name)] for name in several]
     # Ordered pairs of one block that agree at least on the attributes of T; at most size^2, below 2^63.
@@ -137,8 +144,8 @@ def _of_blocks(domain: Domain, rule: Blocks, several: list[str]) -> set[frozense
     # From "at least on T" to "exactly on T": take away the pairs that agree on one attribute more, axis by axis.
     exactly = agree.reshape((2,) * k)
     for axis in range(k):
-        low, high = np.moveaxis(exactly, axis, 0)
-        low -= high
+        with_it = np.moveaxis(exactly, axis, 0)
+        with_it[0] -= with_it[1]
     everything = (1 << k) - 1
     agreeing = np.flatnonzero(exactly.reshape(-1)).tolist()
     return {frozenset(several[b] for b in range(k) if (everything ^ t) >> b & 1) for t in agreeing}

@@ -239,10 +239,17 @@ class Edges(_Listed):
         start, goals = self._at(u), [g for g in map(self._at, wanted) if g is not None]
         if start is None or not goals:
             return None
-        from scipy.sparse.csgraph import dijkstra
+        from scipy.sparse.csgraph import breadth_first_order
 
-        reached = dijkstra(self._sparse, directed=False, indices=[start], unweighted=True)[0, goals].min()
-        return int(reached) if np.isfinite(reached) else None
+        order, before = breadth_first_order(self._sparse, start, directed=True, return_predecessors=True)
+        met = np.flatnonzero(np.isin(order, goals))
+        if not met.size:
+            return None
+        # The search meets vertices by distance, so the first goal it meets is a nearest one.
+        at, steps = int(order[met[0]]), 0
+        while at != start:
+            at, steps = int(before[at]), steps + 1
+        return steps
 
     @cached_property
     def _roots(self) -> tuple[Cells, Cells]:

@@ -1,0 +1,387 @@
+"""Every rule against its definition over all pairs of cells, on small domains of every shape."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from math import prod
+
+import hypothesis.strategies as st
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from policygraph.public.domain import Domain, Network
+from policygraph.public.graphs import BOTTOM, PolicyGraph
+from tests.oracles import graphs as oracle
+
+
+@dataclass
+class Case:
+    graph: PolicyGraph
+    edges: set
+    bottom: set
+
+    @property
+    def literal(self) -> nx.Graph:
+        return oracle.graph(self.graph.size, self.edges, self.bottom)
+
+
+LABELS = {1: ["only"], 2: ["F", "M"], 3: [10, 20, 30], 4: ["a", "b", "c", "d"]}
+
+
+@st.composite
+def domains(draw):
+    sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3).filter(lambda sizes: prod(sizes) <= 36))
+    if draw(st.booleans()) and len(sizes) == 1:
+        sizes = [draw(st.integers(1, 11))]
+    return Domain(
+        {f"x{i}": LABELS[n] if n in LABELS and draw(st.booleans()) else n for i, n in enumerate(sizes)}
+    )
+
+
+@st.composite
+def value_rules(draw, domain, name):
+    """A plain form of a graph on one attribute, and its predicate on codes."""
+    values = domain.labels(name)
+    n = len(values)
+    kind = draw(st.sampled_from(["full", "line", "bit", "threshold", "partition", "width", "edges"]))
+    if kind in ("full", "line", "bit"):
+        return kind, {"full": oracle.full, "line": oracle.grid, "bit": oracle.bit}[kind]
+    if kind == "threshold":
+        theta = draw(st.integers(1, n + 1))
+        return {"threshold": theta}, oracle.threshold(theta)
+    if kind == "edges":
+        pairs = [] if n == 1 else draw(st.lists(st.permutations(range(n)).map(lambda p: p[:2]), max_size=5))
+        form = {"edges": [[values[u], values[v]] for u, v in pairs]}
+        return form, oracle.listed([((u,), (v,)) for u, v in pairs])
+    if kind == "width":
+        width = draw(st.integers(1, n + 1))
+        owner = [u // width for u in range(n)]
+        form = {"partition": width}
+    else:
+        owner = draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
+        form = {"partition": [[values[u] for u in range(n) if owner[u] == b] for b in (2, 0, 1)]}
+    return form, oracle.same_block([[(u,) for u in range(n) if owner[u] == b] for b in set(owner)])
+
+
+@st.composite
+def cell_names(draw, domain, cell):
+    """One of the ways to name a cell."""
+    labels = domain.cell(cell)
+    ways = [labels, list(labels)]
+    if len(domain.names) == 1 and isinstance(labels[0], str):
+        ways += [labels[0], cell]
+    if len(domain.names) > 1 or isinstance(domain.labels(domain.names[0]), range):
+        ways += [cell, np.int64(cell)]
+    return draw(st.sampled_from(ways))
+
+
+@st.composite
+def cases(draw):
+    domain = draw(domains())
+    kinds = [
+        "full",
+        "attribute",
+        "bit",
+        "grid",
+        "threshold",
+        "one",
+        "product",
+        "cells",
+        "boxes",
+        "edges",
+        "array",
+    ]
+    kind = draw(st.sampled_from(kinds))
+    bottom: set[int] = set()
+    size, shape, names = domain.size, domain.shape, domain.names
+    if kind in ("full", "attribute", "bit", "grid"):
+        graph, predicate = getattr(PolicyGraph, kind)(domain), getattr(oracle, kind)
+    elif kind == "threshold":
+        theta = draw(st.integers(1, 7))
+        graph, predicate = PolicyGraph.threshold(domain, theta), oracle.threshold(theta)
+    elif kind == "one":
+        name = draw(st.sampled_from(names))
+        form, inner = draw(value_rules(domain, name))
+        table = {form: True, "attribute": name} if isinstance(form, str) else {**form, "attribute": name}
+        graph, predicate = PolicyGraph.from_spec(domain, table), oracle.only(domain.axis(name), inner)
+    elif kind == "product":
+        chosen = draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
+        rules = {name: draw(value_rules(domain, name)) for name in chosen}
+        parts = {
+            name: PolicyGraph.product(domain.project([name]), {name: form}) if draw(st.booleans()) else form
+            for name, (form, _) in rules.items()
+        }
+        graph = PolicyGraph.product(domain, parts)
+        predicate = oracle.either(oracle.only(domain.axis(n), inner) for n, (_, inner) in rules.items())
+    elif kind == "cells":
+        owner = draw(st.lists(st.integers(0, 3), min_size=size, max_size=size))
+        blocks = [[u for u in range(size) if owner[u] == b] for b in range(4)]
+        at = oracle.cells(shape)
+        predicate = oracle.same_block([[at[u] for u in block] for block in blocks])
+        if draw(st.booleans()):
+            graph = PolicyGraph.partition(domain, np.array(owner))
+        elif len(names) > 1:
+            named = [[draw(cell_names(domain, u)) for u in block] for block in blocks if len(block) > 1]
+            graph = PolicyGraph.partition(domain, named, rest="singletons")
+        else:
+            labels = domain.labels(names[0])
+            graph = PolicyGraph.partition(domain, [[labels[u] for u in block] for block in blocks])
+    elif kind == "boxes":
+        chosen = draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
+        owners = {n: draw(st.lists(st.integers(0, 1), min_size=k, max_size=k)) for n, k in zip(names, shape)}
+        form = {
+            n: [[x for x, o in zip(domain.labels(n), owners[n]) if o == b] for b in (1, 0)] for n in chosen
+        }
+        graph = PolicyGraph.partition(domain, form)
+
+        def predicate(a, b):
+            together = (
+                owners[n][x] == owners[n][y] if n in chosen else x == y for n, x, y in zip(names, a, b)
+            )
+            return a != b and all(together)
+    else:
+        pairs = st.tuples(st.integers(0, size - 1), st.integers(-1, size - 1)).filter(lambda p: p[0] != p[1])
+        listed = draw(st.lists(pairs, max_size=8)) if size > 1 or kind == "edges" else []
+        if kind == "array":
+            listed = [pair for pair in listed if pair[1] >= 0]
+            graph = PolicyGraph.from_edges(domain, np.array(listed, dtype=np.int64).reshape(-1, 2))
+        else:
+            bottom = {u for u, v in listed if v < 0}
+            ends = [
+                tuple(BOTTOM if c < 0 else draw(cell_names(domain, c)) for c in draw(st.permutations(pair)))
+                for pair in listed
+            ]
+            graph = PolicyGraph.from_edges(domain, ends)
+        at = oracle.cells(shape)
+        predicate = oracle.listed([(at[u], at[v]) for u, v in listed if v >= 0])
+    if draw(st.sampled_from([False, False, True])):
+        graph, bottom = graph.with_bottom(), set(range(size))
+    return Case(graph, oracle.edges_of(shape, predicate), bottom)
+
+
+@given(cases())
+@settings(max_examples=200, deadline=None)
+def test_edges_are_those_of_the_definition(case):
+    graph, size = case.graph, case.graph.size
+    listed = list(graph.edges())
+    assert len(listed) == graph.n_edges
+    assert {frozenset(e) for e in listed if e[1] is not BOTTOM} == case.edges
+    assert {u for u, v in listed if v is BOTTOM} == case.bottom == set(graph.bottom_cells)
+    assert all(v is BOTTOM or u < v for u, v in listed)
+    for chunk in (1, 3):
+        parts = list(graph.edge_chunks(chunk))
+        assert all(0 < len(u) == len(v) <= chunk and u.dtype == v.dtype == np.int64 for u, v in parts)
+        assert sorted((int(a), int(b)) for u, v in parts for a, b in zip(u, v)) == sorted(
+            map(tuple, map(sorted, case.edges))
+        )
+    u, v = np.meshgrid(np.arange(size), np.arange(size))
+    expected = np.array(
+        [[frozenset((a, b)) in case.edges for a in range(size)] for b in range(size)], dtype=bool
+    )
+    assert (graph.adjacent(u, v) == expected).all()
+    assert all(graph.has_edge(a, b) == expected[a, b] for a in range(size) for b in range(size))
+    assert all(
+        graph.has_edge(a, BOTTOM) == graph.has_edge(BOTTOM, a) == (a in case.bottom) for a in range(size)
+    )
+    for a in [*range(size), BOTTOM]:
+        there = (
+            case.literal.neighbors(oracle.NONE if a is BOTTOM else a)
+            if a is not BOTTOM or case.bottom
+            else ()
+        )
+        around = graph.neighbours(a)
+        assert {oracle.NONE if b is BOTTOM else b for b in around} == set(there)
+        assert list(around) == sorted(around, key=lambda b: size if b is BOTTOM else b)
+
+
+@given(cases())
+@settings(max_examples=150, deadline=None)
+def test_distances_and_components_are_those_of_networkx(case):
+    graph, literal = case.graph, case.literal
+    lengths = dict(nx.all_pairs_shortest_path_length(literal))
+    names = {u: BOTTOM if u == oracle.NONE else u for u in literal}
+    for u in literal:
+        for v in literal:
+            assert graph.distance(names[u], names[v]) == lengths[u].get(v)
+    labels = oracle.labels(literal)
+    assert graph.components().tolist() == [labels[u] for u in range(graph.size)]
+    assert all(graph.component_of(names[u]) == labels[u] for u in literal)
+    assert graph.n_components == len(set(labels.values()))
+    assert graph.is_connected == nx.is_connected(literal)
+    assert graph.is_tree == nx.is_tree(literal)
+
+
+@given(cases())
+@settings(max_examples=150, deadline=None)
+def test_incidence_differences_and_translations(case):
+    graph = case.graph
+    matrix = graph.incidence()
+    columns = matrix.toarray().T.tolist()
+    assert matrix.shape == (graph.size, graph.n_edges)
+    assert matrix.has_canonical_format
+    assert len(columns) == len({tuple(c) for c in columns})
+    assert {tuple(c) for c in columns} == oracle.incidence_columns(graph.size, case.edges, case.bottom)
+    u, v = graph.edge_arrays()
+    assert [int(c.argmin()) for c in matrix.toarray().T[: len(u)]] == u.tolist()
+    assert [int(c.argmax()) for c in matrix.toarray().T] == [*v.tolist(), *graph.bottom_cells]
+    sets = graph.difference_sets()
+    assert len(sets) == len(set(sets))
+    assert set(sets) == oracle.difference_sets(graph.domain.shape, graph.domain.names, case.edges)
+    moves = graph.translations()
+    if moves is not None:
+        moves = list(moves)
+        assert all(next(d for d in move if d) > 0 for move in moves)
+        at = oracle.cells(graph.domain.shape)
+        by_moves = {frozenset((a, tuple(x + d for x, d in zip(a, move)))) for move in moves for a in at}
+        assert {e for e in by_moves if e <= set(at)} == {frozenset(at[u] for u in e) for e in case.edges}
+
+
+@given(cases())
+@settings(max_examples=150, deadline=None)
+def test_plain_forms_and_networkx_give_the_graph_back(case):
+    graph = case.graph
+    form = graph.to_spec()
+    back = PolicyGraph.from_spec(graph.domain, form)
+    assert back == graph
+    assert hash(back) == hash(graph)
+    assert back.to_spec() == form
+    assert _plain(form)
+    assert pickle.loads(pickle.dumps(graph)) == graph
+    drawn = graph.to_networkx()
+    assert nx.is_isomorphic(drawn, case.literal)
+    assert {frozenset(e) for e in drawn.edges if BOTTOM not in e} == case.edges
+    relabelled = nx.relabel_nodes(drawn, {u: graph.domain.cell(u) for u in range(graph.size)})
+    again = PolicyGraph.from_networkx(graph.domain, relabelled)
+    assert set(again.edges()) == set(graph.edges())
+    assert graph.describe().endswith(".")
+    assert repr(graph)
+
+
+def _plain(value):
+    if isinstance(value, dict):
+        return all(type(k) is str and _plain(v) for k, v in value.items())
+    if isinstance(value, list):
+        return all(map(_plain, value))
+    return type(value) in (str, int, bool, float)
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_blocks_of_cells_by_counting_give_the_same_difference_sets(data):
+    """The counting way is taken only for large blocks; here it is called on small ones."""
+    from policygraph.public.graphs import differences
+    from policygraph.public.graphs.listed import Blocks
+
+    domain = data.draw(domains())
+    several = [n for n, k in zip(domain.names, domain.shape) if k > 1]
+    owner = data.draw(st.lists(st.integers(0, 2), min_size=domain.size, max_size=domain.size))
+    rule = Blocks(np.array(owner))
+    by_counting = differences.by_counting(domain, rule, several)
+    by_pairs = differences.by_edges(domain, rule)
+    assert set(differences.maximal(by_counting)) == set(differences.maximal(by_pairs))
+
+
+def test_the_same_graph_written_otherwise_is_the_same_object():
+    d = Domain({"age": 4, "sex": ["F", "M"]})
+    one = Domain({"age": 4})
+    assert PolicyGraph.line(one) == PolicyGraph.grid(one) == PolicyGraph.threshold(one, 1)
+    assert PolicyGraph.full(one) == PolicyGraph.attribute(one)
+    assert PolicyGraph.threshold(d, 1) == PolicyGraph.grid(d)
+    assert PolicyGraph.product(d, {"age": "full", "sex": "full"}) == PolicyGraph.attribute(d)
+    assert PolicyGraph.partition(d, {"age": 2}) == PolicyGraph.partition(d, 2, attribute="age")
+    assert PolicyGraph.partition(d, [[3, 2], [1, 0]], "age") == PolicyGraph.partition(d, 2, "age")
+    assert PolicyGraph.partition(d, {"age": 2, "sex": 1}) == PolicyGraph.partition(d, 2, "age")
+    assert PolicyGraph.from_edges(d, [(0, 1), (3, 2)]) == PolicyGraph.from_edges(d, [(2, 3), (1, 0), (0, 1)])
+    star = PolicyGraph.from_edges(one, [(u, BOTTOM) for u in range(4)])
+    assert star.bottom == "all"
+    assert star == PolicyGraph.from_edges(one, []).with_bottom()
+    assert star.without_bottom().bottom == "none"
+    assert PolicyGraph.line(one) != PolicyGraph.line(Domain({"height": 4}))
+    assert PolicyGraph.line(one) != PolicyGraph.line(one).with_bottom()
+
+
+def test_a_network_takes_full_blocks_and_edges():
+    net = Network(4)
+    assert PolicyGraph.full(net).n_edges == 15
+    edges = PolicyGraph.from_edges(net, [((0, 1), (3, 2)), (1, 2), ((0, 1), BOTTOM)])
+    assert sorted((u, v) for u, v in edges.edges() if v is not BOTTOM) == [(0, 5), (1, 2)]
+    assert edges.bottom_cells == (0,)
+    assert PolicyGraph.from_spec(net, edges.to_spec()) == edges
+    blocks = PolicyGraph.partition(net, [[(0, 1), (0, 2)]], rest="singletons")
+    assert blocks.n_edges == 1
+    assert PolicyGraph.from_spec(net, blocks.to_spec()) == blocks
+    assert edges.translations() is None
+    assert "node pairs" in blocks.describe()
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (
+            lambda d: PolicyGraph.threshold(d, 2, "age"),
+            "Two values of age may not be told apart when they differ by at most 2; other attributes are the same.",
+        ),
+        (lambda d: PolicyGraph.full(d), "No two records may be told apart."),
+        (
+            lambda d: PolicyGraph.full(d).with_bottom(),
+            "No two records may be told apart; nor may it be told whether a record is there at all.",
+        ),
+        (
+            lambda d: PolicyGraph.from_edges(d, []).with_bottom(),
+            "It may not be told whether a record is there at all.",
+        ),
+        (
+            lambda d: PolicyGraph.attribute(d),
+            "Two records that differ in one attribute may not be told apart.",
+        ),
+        (lambda d: PolicyGraph.from_edges(d, []), "All records may be told apart."),
+        (
+            lambda d: PolicyGraph.full(d, "sex"),
+            "Two values of sex may not be told apart; other attributes are the same.",
+        ),
+        (
+            lambda d: PolicyGraph.from_edges(d, [(0, 1), (2, BOTTOM)]),
+            "1 listed pair of records may not be told apart; nor may it be told, for 1 of the 14 cells, "
+            "whether a record is there at all.",
+        ),
+        (
+            lambda d: PolicyGraph.partition(d, {"age": 3, "sex": 2}),
+            "Two records may not be told apart when their values of sex and age lie in the same blocks.",
+        ),
+    ],
+)
+def test_sentences(make, sentence):
+    assert make(Domain({"sex": ["F", "M"], "age": 7})).describe() == sentence
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_small_graphs_draw_themselves(tmp_path, suffix):
+    d = Domain({"sex": ["F", "M"], "age": 4})
+    graphs = {
+        "grid": PolicyGraph.grid(d).with_bottom(),
+        "line": PolicyGraph.threshold(Domain({"age": 6}), 2),
+        "ring": PolicyGraph.from_edges(Domain({"x": 5}), [(0, 1), (1, 2), (4, BOTTOM)]),
+        "cube": PolicyGraph.grid(Domain({"x": 2, "y": 2, "z": 3})),
+        "net": PolicyGraph.full(Network(4)),
+    }
+    for name, graph in graphs.items():
+        path = tmp_path / f"{name}.{suffix}"
+        axes = graph.draw(path)
+        assert path.stat().st_size > 1000
+        texts = [t.get_text() for t in axes.texts]
+        assert len(texts) == graph.size + (graph.bottom != "none")
+        assert ("⊥" in texts) == (graph.bottom != "none")
+        between = graph.without_bottom().n_edges
+        assert len(axes.patches) == between
+        assert len(axes.lines) == graph.n_edges - between
+
+
+def test_drawing_into_given_axes():
+    from matplotlib.figure import Figure
+
+    axes = Figure().add_subplot()
+    assert PolicyGraph.line(Domain({"x": 3})).draw(axes) is axes
+    assert len(axes.texts) == 3
