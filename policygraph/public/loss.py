@@ -80,7 +80,7 @@ def _text(value: Fraction) -> str:
     return str(decimal).lower() if Fraction(decimal) == value else f"about {float(value):.6g}"
 
 
-@dataclass(frozen=True, order=True, init=False, slots=True)
+@dataclass(frozen=True, order=True, init=False)
 class _Amount:
     """What the two chargeable losses share: one positive exact number that adds up."""
 
@@ -148,6 +148,7 @@ class _Amount:
         return f"{self.kind} = {_text(self.value)}"
 
 
+@dataclass(frozen=True, order=True, init=False)
 class Epsilon(_Amount):
     """Pure loss: on neighbours the probability of any event differs by a factor of at most exp(epsilon).
 
@@ -170,7 +171,6 @@ class Epsilon(_Amount):
     (None, 'l1')
     """
 
-    __slots__ = ()
     kind: ClassVar[str] = "epsilon"
     norm: ClassVar[Literal["l1"]] = "l1"
 
@@ -194,6 +194,7 @@ class Epsilon(_Amount):
         return Epsilon.at_least(self.value * _steps(steps))
 
 
+@dataclass(frozen=True, order=True, init=False)
 class Rho(_Amount):
     """Loss in zero-concentrated terms: every Renyi divergence of order a is at most rho times a.
 
@@ -215,7 +216,6 @@ class Rho(_Amount):
     epsilon = 5.22153446959, delta = 0.000001
     """
 
-    __slots__ = ()
     kind: ClassVar[str] = "rho"
     norm: ClassVar[Literal["l2"]] = "l2"
 
@@ -251,7 +251,7 @@ class Rho(_Amount):
         return Rho.at_least(self.value * _steps(steps) ** 2)
 
 
-@dataclass(frozen=True, init=False, slots=True)
+@dataclass(frozen=True, init=False)
 class EpsilonDelta:
     """An (epsilon, delta) guarantee: a limit to keep or a statement to read, never charged as such.
 

@@ -331,7 +331,8 @@ def _exceeded(known: Figures, loss: Loss) -> BudgetError:
     left = account.left if known.rule is None else known.rule.left(known.total, type(loss))
     return BudgetError(
         f"Data set {known.title}: {loss} was asked, the limit is {known.limit}, spent is "
-        f"{account.spent or 'nothing'}, left is {left or 'nothing'}. Ask for less, or repeat an earlier request, which costs nothing.",
+        f"{account.spent or 'nothing'}, left is {left or 'nothing'}. Ask for less, or repeat an "
+        "earlier request, which costs nothing.",
         code="budget.exceeded",
         asked=loss,
         spent=account.spent,
@@ -345,9 +346,9 @@ def _further_policy(known: Figures, policy: str, loss: Loss) -> BudgetError:
     return BudgetError(
         f"Data set {known.title} was released under policy {', '.join(known.spendings)}, and this request is "
         f"under policy {policy}. A release protects only the pairs that are secret under its own policy: afterwards "
-        f"a pair that is secret under all of these policies is protected with {together} in total, and a pair that is secret "
-        "under only some of them has no guarantee any more. Use one policy for all releases, or pass "
-        "compose_policies=True to accept this.",
+        f"a pair that is secret under all of these policies is protected with {together} in total, and a "
+        "pair that is secret under only some of them has no guarantee any more. Use one policy for all releases, or "
+        "pass compose_policies=True to accept this.",
         code="budget.further-policy",
         policy=policy,
         policies=list(known.spendings),

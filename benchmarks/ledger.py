@@ -1,0 +1,197 @@
+"""The ledger under the clock and under fire: time of a charge, kills at random points, a race for the rest.
+
+    python benchmarks/ledger.py                     everything: timing, 1,000 kills, 20 races
+    python benchmarks/ledger.py --kills 50 --races 2 --charges 0 --json
+
+Exit status 1 if a charge was lost, a file became unreadable, or a limit was overspent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import statistics
+import sys
+import tempfile
+import time
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from policygraph.errors import BudgetError
+from policygraph.private.ledger import Ledger
+from policygraph.public.loss import Epsilon
+
+DATA, POLICY = "ab" * 32, "cd" * 32
+LOSS = Epsilon("1/7")
+
+
+def timing(folder: Path, count: int) -> dict[str, float]:
+    """Milliseconds of a charge, beside what one write of 4 KB costs when it must reach the disk."""
+    ledger = Ledger(folder / "timing.db")
+    ledger.set_limit(DATA, Epsilon(10**6))
+    charge, complete, bare = [], [], []
+    with (folder / "bare").open("wb", buffering=0) as file:
+        for number in range(count):
+            start = time.perf_counter()
+            entry = ledger.charge(DATA, POLICY, LOSS, f"request-{number}")
+            charge.append(time.perf_counter() - start)
+            start = time.perf_counter()
+            ledger.complete(entry, b"x" * 1000)
+            complete.append(time.perf_counter() - start)
+            start = time.perf_counter()
+            file.write(b"x" * 4096)
+            os.fsync(file.fileno())
+            bare.append(time.perf_counter() - start)
+    start = time.perf_counter()
+    Ledger(folder / "timing.db")
+    opening = time.perf_counter() - start
+    figures = {
+        "charge_ms_median": statistics.median(charge),
+        "charge_ms_p95": sorted(charge)[int(0.95 * (count - 1))],
+        "complete_ms_median": statistics.median(complete),
+        "open_and_verify_ms": opening,
+        "bare_fsync_ms_median": statistics.median(bare),
+    }
+    return {key: round(1000 * value, 3) for key, value in figures.items()}
+
+
+def _release_until_killed(path: Path, pipe: int) -> None:
+    """Charge, let a value out, record it, again and again; the parent ends it."""
+    ledger = Ledger(path)
+    while True:
+        charge = ledger.charge(DATA, POLICY, LOSS, f"request-{os.getpid()}")
+        os.write(pipe, f"{charge.number}\n".encode())
+        ledger.complete(charge, b"noisy value")
+
+
+def _kill_once(path: Path, delay: float) -> list[int]:
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(read)
+            _release_until_killed(path, write)
+        finally:
+            os._exit(1)
+    os.close(write)
+    time.sleep(delay)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    if not os.WIFSIGNALED(status):
+        raise SystemExit(f"a worker ended by itself with status {status}")
+    with os.fdopen(read, "rb") as pipe:
+        return [int(line) for line in pipe.read().split()]
+
+
+def kills(folder: Path, count: int, seed: int) -> dict[str, int]:
+    """SIGKILL a releasing process at random points; every tenth time it has to create the ledger itself."""
+    rng = random.Random(seed)
+    figures = dict.fromkeys(
+        ("kills", "interrupted_commits", "before_creation", "released", "lost", "unreadable"), 0
+    )
+    start = time.perf_counter()
+    warm = Ledger(folder / "warm.db")
+    for number in range(20):
+        warm.complete(warm.charge(DATA, POLICY, LOSS, str(number)), b"x")
+    window = 3 * (time.perf_counter() - start) / 20
+    path = folder / "kills.db"
+    for number in range(count):
+        figures["kills"] += 1
+        if number % 10 == 0:
+            path = folder / f"kills-{number}.db"
+        released = _kill_once(path, rng.uniform(0, window))
+        figures["released"] += len(released)
+        journal = path.with_name(f"{path.name}-journal")
+        figures["interrupted_commits"] += journal.exists() and journal.stat().st_size > 0
+        if not path.exists():
+            figures["before_creation"] += 1
+            figures["lost"] += len(released)
+            continue
+        try:
+            ledger = Ledger(path, create=False)
+            recorded = {entry.number for entry in ledger.history()}
+            spent = ledger.spent(DATA)
+        except Exception as problem:
+            print(f"unreadable after kill {number}: {problem}", file=sys.stderr)
+            figures["unreadable"] += 1
+            continue
+        figures["lost"] += len(set(released) - recorded)
+        figures["lost"] += (spent.value if isinstance(spent, Epsilon) else 0) != LOSS.value * len(recorded)
+    return figures
+
+
+def race(path: Path, workers: int) -> tuple[int, Fraction]:
+    """Let processes spend tenths of one epsilon until they are refused; give the charges and the sum."""
+    ledger = Ledger(path)
+    ledger.set_limit(DATA, Epsilon(1))
+    gate_read, gate_write = os.pipe()
+    result_read, result_write = os.pipe()
+    children = []
+    for _ in range(workers):
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                os.close(gate_write)
+                os.read(gate_read, 1)
+                while True:
+                    try:
+                        ledger.charge(DATA, POLICY, Epsilon("1/10"), f"request-{os.getpid()}")
+                    except BudgetError:
+                        break
+                    os.write(result_write, b"x")
+                code = 0
+            finally:
+                os._exit(code)
+        children.append(child)
+    for handle in (gate_read, gate_write, result_write):
+        os.close(handle)
+    failed = sum(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0 for child in children)
+    with os.fdopen(result_read, "rb") as results:
+        charges = len(results.read())
+    if failed:
+        raise SystemExit(f"{failed} racing processes failed")
+    spent = Ledger(path).spent(DATA)
+    return charges, spent.value if isinstance(spent, Epsilon) else Fraction(0)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--charges", type=int, default=500)
+    parser.add_argument("--kills", type=int, default=1000)
+    parser.add_argument("--races", type=int, default=20)
+    parser.add_argument("--workers", type=int, default=8)
+    parser.add_argument("--seed", type=int, default=20240229)
+    parser.add_argument("--folder", help="where to put the files; a disk, to measure one")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    report: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(dir=options.folder) as name:
+        folder = Path(name)
+        if options.charges:
+            report["timing"] = timing(folder, options.charges)
+        report["kills"] = kills(folder, options.kills, options.seed)
+        outcomes = [race(folder / f"race-{number}.db", options.workers) for number in range(options.races)]
+        report["races"] = {
+            "races": len(outcomes),
+            "workers": options.workers,
+            "overspent": sum(spent > 1 for _, spent in outcomes),
+            "not_exactly_spent": sum((charges, spent) != (10, 1) for charges, spent in outcomes),
+        }
+    bad = report["kills"]["lost"] + report["kills"]["unreadable"] + report["races"]["not_exactly_spent"]
+    if options.json:
+        print(json.dumps(report))
+    else:
+        for part, figures in report.items():
+            print(part, *(f"  {key:<24}{value}" for key, value in figures.items()), sep="\n")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
