@@ -1,0 +1,381 @@
+"""Moves with at most m records added and m removed, listed by sums of columns without a Graver basis.
+
+Imports :mod:`policygraph.errors`, the ``strengths_*`` modules beside it and ``strengths_capped_search``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations, combinations_with_replacement, product
+from math import comb
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from policygraph.errors import InputError, RefusedError
+from policygraph.public.moves.strengths_bracket import (
+    Bracket,
+    Norm,
+    lengths,
+    read_norm,
+    read_query,
+    removed_part,
+    witness_of,
+)
+from policygraph.public.moves.strengths_capped_search import longest_by_cuts
+from policygraph.public.moves.strengths_columns import (
+    Classes,
+    Ints,
+    classes_of,
+    instant,
+    linear_hash,
+    out_of_time,
+    read_capacity,
+    read_matrix,
+    record_total,
+    representatives,
+    seconds_left,
+)
+
+MOST_SUMS = 2_000_000
+"""Multisets of columns that are held at once."""
+
+MOST_MATCHES = 20_000_000
+"""Pairs of multisets with equal sums that are looked at."""
+
+Indices = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class _Limits:
+    moves: int | None
+    until: float | None
+
+    def check(self, found: int) -> None:
+        if out_of_time(self.until):
+            raise RefusedError(
+                "The deadline passed before all moves under the cap were listed. Allow more time, lower the cap, "
+                "or ask for a bound.",
+                code="moves.cap-deadline",
+                found=found,
+            )
+        if self.moves is not None and found > self.moves:
+            raise RefusedError(
+                f"More than {self.moves} moves under the cap. Raise max_moves, lower the cap, or ask for a bound.",
+                code="moves.cap-moves",
+                found=found,
+            )
+
+
+def read_cap(m: int) -> int:
+    """Read a cap on records: an integer >= 0.
+
+    Examples
+    --------
+    >>> read_cap(3)
+    3
+    """
+    try:
+        value = operator.index(m)
+    except TypeError:
+        value = -1
+    if value < 0:
+        raise InputError(
+            f"m={m!r}: expected an integer >= 0, the most records a move adds and the most it removes.",
+            code="moves.cap",
+            value=m,
+        )
+    return value
+
+
+def capped_moves(
+    matrix: Any,
+    m: int,
+    capacity: int | None = None,
+    *,
+    max_moves: int | None = None,
+    deadline: float | None = None,
+) -> Ints:
+    """List all minimal moves with at most m records added and at most m removed, one of each pair of signs.
+
+    Parameters
+    ----------
+    matrix
+        Integer constraint matrix, one column for each cell.
+    m
+        The cap.
+    capacity
+        Most records of a cell; None for no limit.
+    max_moves
+        Give up beyond so many moves.
+    deadline
+        Give up after so many seconds.
+
+    Returns
+    -------
+    int64 array
+        One move per row.
+
+    Raises
+    ------
+    RefusedError
+        When a limit is met or there are too many sums to list; no partial list is returned.
+
+    Examples
+    --------
+    >>> capped_moves([[1, 1, 1], [0, 1, 2]], 2).tolist()
+    [[1, -2, 1]]
+    >>> capped_moves([[1, 1, 1], [0, 1, 2]], 1).tolist()
+    []
+
+    Notes
+    -----
+    Removed and added part of a move are multisets of columns with equal sums, found by a linear hash that never
+    separates equal sums. The move is minimal exactly when no part of the removed and no part of the added records,
+    other than both empty or both whole, have equal sums (docs/proofs/strengths.md, section 5).
+    """
+    read = read_matrix(matrix)
+    cap = read_cap(m)
+    room = read_capacity(capacity)
+    if cap == 0 or room == 0:
+        return np.zeros((0, read.shape[1]), dtype=np.int64)
+    limits = _Limits(max_moves, instant(deadline))
+    groups = classes_of(read)
+    rows = list(_simple_moves(groups, read.shape[1], limits))
+    balanced = record_total(read) is not None
+    for removed, added in _class_moves(groups.columns, cap, balanced, limits):
+        for row in _spread(removed, added, groups, read.shape[1], room):
+            rows.append(row)
+            limits.check(len(rows))
+    return np.array(rows, dtype=np.int64).reshape(-1, read.shape[1])
+
+
+def _simple_moves(groups: Classes, cells: int, limits: _Limits) -> Iterator[Ints]:
+    found = 0
+    within = (pair for members in groups.members for pair in combinations(members, 2))
+    for removed, added in [*((None, j) for j in groups.free), *within]:
+        row = np.zeros(cells, dtype=np.int64)
+        row[added] = 1
+        if removed is not None:
+            row[removed] = -1
+        found += 1
+        limits.check(found)
+        yield row
+
+
+def _spread(
+    removed: tuple[int, ...], added: tuple[int, ...], groups: Classes, cells: int, capacity: int | None
+) -> Iterator[Ints]:
+    """All ways to take the records of each class from its cells."""
+    shares: list[list[tuple[int, tuple[int, ...]]]] = []
+    for sign, side in ((-1, removed), (1, added)):
+        for c, times in Counter(side).items():
+            ways = combinations_with_replacement(groups.members[c], times)
+            shares.append([(sign, way) for way in ways if _within(way, capacity)])
+    for choice in product(*shares):
+        row = np.zeros(cells, dtype=np.int64)
+        for sign, way in choice:
+            np.add.at(row, list(way), sign)
+        yield row
+
+
+def _within(way: tuple[int, ...], capacity: int | None) -> bool:
+    return capacity is None or max(Counter(way).values()) <= capacity
+
+
+def _class_moves(
+    columns: Ints, cap: int, balanced: bool, limits: _Limits
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    count = len(columns)
+    if count == 0:
+        return
+    total = sum(comb(count + s - 1, s) for s in range(1, cap + 1))
+    if total > MOST_SUMS:
+        raise RefusedError(
+            f"{count} distinct columns and a cap of {cap} make {total} sums: expected at most {MOST_SUMS}. "
+            "Lower the cap, reduce the table, or ask for a bound.",
+            code="moves.cap-sums",
+            sums=total,
+        )
+    hashes = linear_hash(columns)
+    sides = []
+    for s in range(cap + 1):
+        listed = list(combinations_with_replacement(range(count), s))
+        picked = np.array(listed, dtype=np.int32).reshape(len(listed), s)
+        sides.append(_Side(picked, hashes))
+    budget = MOST_MATCHES
+    for b in range(1, cap + 1):
+        for a in range(b + 1):
+            if balanced and a != b:
+                continue
+            for left, right, looked in _matches(sides[a], sides[b], a == b):
+                budget -= looked
+                limits.check(0)
+                if budget < 0:
+                    raise RefusedError(
+                        f"More than {MOST_MATCHES} pairs of equal sums under a cap of {cap}. Lower the cap, reduce "
+                        "the table, or ask for a bound.",
+                        code="moves.cap-matches",
+                    )
+                first, second = sides[a].picked[left], sides[b].picked[right]
+                good = _minimal(columns, hashes, first, second)
+                yield from (
+                    (tuple(r), tuple(s)) for r, s in zip(first[good].tolist(), second[good].tolist())
+                )
+
+
+class _Side:
+    """Multisets of one size, in the order of the hashes of their sums."""
+
+    def __init__(self, picked: npt.NDArray[np.int32], hashes: npt.NDArray[np.uint64]) -> None:
+        sums: npt.NDArray[np.uint64] = hashes[picked].sum(axis=1, dtype=np.uint64)
+        order = np.argsort(sums)
+        self.picked = picked[order]
+        self.sums = sums[order]
+
+
+def _matches(
+    left: _Side, right: _Side, same: bool, most: int = 1 << 16
+) -> Iterator[tuple[Indices, Indices, int]]:
+    """Positions with equal hashes and no common column, in chunks; each unordered pair once when both sides are one."""
+    start = np.searchsorted(right.sums, left.sums, side="left")
+    if same:
+        start = np.arange(1, len(left.sums) + 1)
+    end = np.searchsorted(right.sums, left.sums, side="right")
+    many = np.maximum(end - start, 0)
+    ends = np.cumsum(many)
+    position = 0
+    while position < len(many):
+        stop = int(np.searchsorted(ends, (ends[position - 1] if position else 0) + most, side="right"))
+        stop = max(stop, position + 1)
+        here = np.repeat(np.arange(position, stop), many[position:stop])
+        offset = np.arange(len(here)) - np.repeat(
+            np.concatenate([[0], np.cumsum(many[position:stop])[:-1]]), many[position:stop]
+        )
+        there = start[here] + offset
+        apart = np.ones(len(here), dtype=bool)
+        for x in range(left.picked.shape[1]):
+            for y in range(right.picked.shape[1]):
+                apart &= left.picked[here, x] != right.picked[there, y]
+        yield here[apart], there[apart], len(here)
+        position = stop
+
+
+def _minimal(
+    columns: Ints, hashes: npt.NDArray[np.uint64], first: npt.NDArray[np.int32], second: npt.NDArray[np.int32]
+) -> npt.NDArray[np.bool_]:
+    """Rows where both sides have equal sums and no other parts do; hashes decide "no", sums decide "yes"."""
+    good = (columns[first].sum(axis=1) == columns[second].sum(axis=1)).all(axis=1)
+    parts = [_part_sums(hashes, side) for side in (first, second)]
+    whole = [p.shape[1] - 1 for p in parts]
+    for i in range(whole[0] + 1):
+        for j in range(whole[1] + 1):
+            if (i, j) in ((0, 0), (whole[0], whole[1])):
+                continue
+            suspect = np.flatnonzero(good & (parts[0][:, i] == parts[1][:, j]))
+            if len(suspect):
+                a = columns[first[suspect][:, _bits(i, first.shape[1])]].sum(axis=1)
+                b = columns[second[suspect][:, _bits(j, second.shape[1])]].sum(axis=1)
+                good[suspect[(a == b).all(axis=1)]] = False
+    return good
+
+
+def _bits(mask: int, width: int) -> list[int]:
+    return [x for x in range(width) if mask >> x & 1]
+
+
+def _part_sums(hashes: npt.NDArray[np.uint64], side: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
+    sums = np.zeros((len(side), 1), dtype=np.uint64)
+    for x in range(side.shape[1]):
+        sums = np.hstack([sums, sums + hashes[side[:, x]][:, None]])
+    return sums
+
+
+def longest_capped(
+    matrix: Any,
+    m: int,
+    query: Any = None,
+    norm: str = "l1",
+    *,
+    capacity: int | None = None,
+    max_moves: int | None = 500_000,
+    deadline: float | None = None,
+) -> Bracket:
+    """Find the move of at most m added and m removed records that changes a query's answer the most.
+
+    Parameters
+    ----------
+    matrix, m, capacity
+        As for :func:`capped_moves`.
+    query
+        Integer matrix of the query; None is the table itself.
+    norm
+        "l1", or "l2" for the squared Euclidean norm.
+    max_moves, deadline
+        Limits of the listing and of the search; beyond them a bracket is returned.
+
+    Returns
+    -------
+    Bracket
+        Exact when the listing or the search finished.
+
+    Examples
+    --------
+    >>> longest_capped([[1, 1, 1], [0, 1, 2]], 5).upper
+    4
+
+    Notes
+    -----
+    Rungs: listing; for L1, a search over all kernel vectors under the cap by CP-SAT, in which vectors that are
+    not minimal are cut off one by one; else the bound 2m times the longest column of the query, by the triangle
+    inequality.
+    """
+    read = read_matrix(matrix)
+    cap = read_cap(m)
+    wanted = read_query(query, read.shape[1])
+    kind = read_norm(norm)
+    room = read_capacity(capacity)
+    until = instant(deadline)
+    copies = (1 if wanted is not None else 2) if room is None else max(2, -(-cap // max(room, 1)))
+    kept = representatives(read, wanted, copies)
+    small = np.ascontiguousarray(read[:, kept])
+    answer = None if wanted is None else np.ascontiguousarray(wanted[:, kept])
+    ceiling = _ceiling(answer, cap, room, kind)
+    half = None if until is None else (seconds_left(until) or 0.0) / 2
+    try:
+        listed = capped_moves(small, cap, room, max_moves=max_moves, deadline=half)
+    except RefusedError as refusal:
+        if kind == "l1" and small.shape[1] and not out_of_time(until):
+            return _grown(longest_by_cuts(small, cap, answer, room, ceiling, until), kept, read.shape[1])
+        reason = f"a move of {cap} added and {cap} removed records, each as long as the longest column ({refusal})"
+        return Bracket(0, ceiling, None, "bound", reason, kind)
+    values = lengths(answer, listed, kind)
+    if not len(values):
+        return Bracket(0, 0, None, "listing", "no move stays under the cap", kind)
+    top = int(np.argmax(values))
+    best = int(values[top])
+    witness = witness_of(removed_part(listed[top]), listed[top])
+    found = Bracket(best, best, witness, "listing", "every minimal move under the cap was listed", kind)
+    return _grown(found, kept, read.shape[1])
+
+
+def _grown(found: Bracket, kept: list[int], cells: int) -> Bracket:
+    if found.witness is None:
+        return found
+    table, move = np.zeros(cells, dtype=np.int64), np.zeros(cells, dtype=np.int64)
+    table[kept], move[kept] = found.witness
+    return Bracket(found.lower, found.upper, witness_of(table, move), found.method, found.reason, found.norm)
+
+
+def _ceiling(query: Ints | None, cap: int, capacity: int | None, norm: Norm) -> int:
+    if query is None:
+        # squares: each side has cap records, at most capacity of them in one cell
+        return 2 * cap if norm == "l1" else 2 * cap * min(cap, cap if capacity is None else capacity)
+    if norm == "l1":
+        return 2 * cap * int(np.abs(query).sum(axis=0).max(initial=0))
+    squares = [sum(int(v) ** 2 for v in column) for column in query.T]
+    return 4 * cap * cap * max(squares, default=0)

@@ -1,0 +1,194 @@
+"""Lists of moves: which are positive on some table, and which of these is the longest.
+
+Imports ``strengths_positive`` and the ``strengths_*`` modules it rests on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from policygraph.public.moves.strengths_bracket import (
+    Bracket,
+    Occurrence,
+    lengths,
+    read_norm,
+    read_query,
+    removed_part,
+    witness_of,
+)
+from policygraph.public.moves.strengths_columns import (
+    Ints,
+    instant,
+    read_capacity,
+    read_matrix,
+    seconds_left,
+)
+from policygraph.public.moves.strengths_positive import from_table, plain, positive_table, simple_reason
+
+
+def positive_moves(
+    matrix: Any,
+    moves: Any,
+    *,
+    capacity: int | None = None,
+    basis: Any = None,
+    deadline: float | None = None,
+) -> Ints:
+    """Keep the minimal moves that are positive on some table.
+
+    Parameters
+    ----------
+    matrix
+        Integer constraint matrix, one column for each cell.
+    moves
+        Minimal moves, one per row.
+    capacity
+        Most records of a cell; None for no limit.
+    basis
+        All minimal moves (one of each pair of signs), when known; makes the answer fast without a solver.
+        It must hold every minimal move shorter than those asked for.
+    deadline
+        Seconds after which undecided moves are kept, which is the safe side.
+
+    Returns
+    -------
+    int64 array
+        The rows kept, in their order.
+
+    Examples
+    --------
+    >>> rows = [[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]]
+    >>> positive_moves(rows, [[1, -1, -1, 1]]).tolist()
+    [[1, -1, -1, 1]]
+
+    Notes
+    -----
+    A move is kept when it or its reverse is positive on some table. A shortest alternative is a minimal move that
+    holds both records, or a sum of two minimal moves without cancellation, one with each record; so a complete
+    basis decides (docs/proofs/strengths.md, section 4).
+    """
+    read = read_matrix(matrix)
+    listed = read_matrix(moves, "moves", read.shape[1])
+    room = read_capacity(capacity)
+    known = listed if basis is None else read_matrix(basis, "basis", read.shape[1])
+    signed = np.vstack([known, -known])
+    until = instant(deadline)
+    kept = [
+        i
+        for i, g in enumerate(listed)
+        if _decide(read, g, signed, room, basis is not None, until).possible
+    ]
+    return listed[kept]
+
+
+def _decide(
+    matrix: Ints, change: Ints, signed: Ints, capacity: int | None, complete: bool, until: float | None
+) -> Occurrence:
+    """Positive on some table, in one direction or the other; ``signed`` are known moves of both signs."""
+    if capacity is not None:
+        return positive_table(matrix, change, capacity=capacity, deadline=seconds_left(until))
+    simple = simple_reason(change)
+    if simple is not None:
+        return Occurrence("yes", plain(removed_part(change)), simple.text)
+    answer = Occurrence("no", None, "each exchange of the move is made by a shorter change")
+    for step in (change, -change):
+        table = removed_part(step)
+        open_pairs = _uncovered(step, table, signed)
+        if not open_pairs:
+            continue
+        start = plain(table if step is change else table + step)
+        if complete:
+            return Occurrence("yes", start, f"no shorter change exchanges the records of cells {open_pairs[0]}")
+        reason = from_table(matrix, table, step, None, until)
+        if reason.alternative is None:
+            if reason.proved:
+                return Occurrence("yes", start, reason.text)
+            answer = Occurrence("unknown", None, reason.text)
+    return answer
+
+
+def _uncovered(change: Ints, table: Ints, signed: Ints) -> list[tuple[int, int]]:
+    """Pairs of removed and added cells that the known moves, alone or two together, do not exchange."""
+    shorter = int(np.abs(change).sum()) - 1
+    sizes = np.abs(signed).sum(axis=1)
+    usable = signed[(sizes <= shorter) & (signed + table >= 0).all(axis=1)]
+    removed, added = np.flatnonzero(change < 0), np.flatnonzero(change > 0)
+    covered = (usable[:, removed] < 0).T.astype(np.int64) @ (usable[:, added] > 0).astype(np.int64)
+    left = []
+    for a, b in np.argwhere(covered == 0).tolist():
+        t, u = int(removed[a]), int(added[b])
+        if not _two_together(usable, table, t, u, shorter):
+            left.append((t, u))
+    return left
+
+
+def _two_together(usable: Ints, table: Ints, removed: int, added: int, most: int) -> bool:
+    takes = usable[usable[:, removed] < 0]
+    gives = usable[usable[:, added] > 0]
+    for h in takes:
+        sums: npt.NDArray[np.int64] = gives + h
+        fit = (sums + table >= 0).all(axis=1) & (np.abs(sums).sum(axis=1) <= most)
+        if (fit & (sums[:, removed] < 0) & (sums[:, added] > 0)).any():
+            return True
+    return False
+
+
+def longest_positive(
+    matrix: Any,
+    moves: Any,
+    query: Any = None,
+    norm: str = "l1",
+    *,
+    capacity: int | None = None,
+    basis: Any = None,
+    deadline: float | None = None,
+) -> Bracket:
+    """Find the positive move that changes a query's answer the most.
+
+    Parameters
+    ----------
+    matrix, moves, capacity, basis, deadline
+        As for :func:`positive_moves`; ``moves`` must hold all minimal moves, one of each pair of signs.
+    query
+        Integer matrix of the query; None is the table itself.
+    norm
+        "l1", or "l2" for the squared Euclidean norm.
+
+    Returns
+    -------
+    Bracket
+        Exact unless time was out.
+
+    Examples
+    --------
+    >>> longest_positive([[1, 1]], [[1, -1]]).upper
+    2
+    """
+    read = read_matrix(matrix)
+    listed = read_matrix(moves, "moves", read.shape[1])
+    wanted = read_query(query, read.shape[1])
+    kind = read_norm(norm)
+    room = read_capacity(capacity)
+    known = listed if basis is None else read_matrix(basis, "basis", read.shape[1])
+    signed = np.vstack([known, -known])
+    until = instant(deadline)
+    values = lengths(wanted, listed, kind)
+    upper: int | None = None
+    reason = "moves were taken from the longest down; every longer one is positive on no table"
+    for i in np.argsort(-values, kind="stable").tolist():
+        answer = _decide(read, listed[i], signed, room, basis is not None, until)
+        if not answer.possible:
+            continue
+        if upper is None:
+            upper = int(values[i])
+        if answer.status == "yes" and answer.table is not None:
+            if upper > values[i]:
+                reason = "time was out; undecided moves count as positive"
+            witness = witness_of(np.array(answer.table), listed[i])
+            return Bracket(int(values[i]), upper, witness, "descent", reason, kind)
+    if upper is None:
+        return Bracket(0, 0, None, "descent", "no move is positive", kind)
+    return Bracket(0, upper, None, "descent", "time was out; undecided moves count as positive", kind)
