@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from policygraph.public.domain import Domain, Network
+from policygraph.public.domain import Domain
 from policygraph.public.graphs import BOTTOM, PolicyGraph
 from tests.oracles import graphs as oracle
 
@@ -162,9 +162,7 @@ def cases(draw):
     return Case(graph, oracle.edges_of(shape, predicate), bottom)
 
 
-@given(cases())
-@settings(max_examples=200, deadline=None)
-def test_edges_are_those_of_the_definition(case):
+def check_edges(case):
     graph, size = case.graph, case.graph.size
     listed = list(graph.edges())
     assert len(listed) == graph.n_edges
@@ -197,9 +195,7 @@ def test_edges_are_those_of_the_definition(case):
         assert list(around) == sorted(around, key=lambda b: size if b is BOTTOM else b)
 
 
-@given(cases())
-@settings(max_examples=150, deadline=None)
-def test_distances_and_components_are_those_of_networkx(case):
+def check_distances(case):
     graph, literal = case.graph, case.literal
     lengths = dict(nx.all_pairs_shortest_path_length(literal))
     names = {u: BOTTOM if u == oracle.NONE else u for u in literal}
@@ -214,9 +210,7 @@ def test_distances_and_components_are_those_of_networkx(case):
     assert graph.is_tree == nx.is_tree(literal)
 
 
-@given(cases())
-@settings(max_examples=150, deadline=None)
-def test_incidence_differences_and_translations(case):
+def check_incidence(case):
     graph = case.graph
     matrix = graph.incidence()
     columns = matrix.toarray().T.tolist()
@@ -239,9 +233,7 @@ def test_incidence_differences_and_translations(case):
         assert {e for e in by_moves if e <= set(at)} == {frozenset(at[u] for u in e) for e in case.edges}
 
 
-@given(cases())
-@settings(max_examples=150, deadline=None)
-def test_plain_forms_and_networkx_give_the_graph_back(case):
+def check_forms(case):
     graph = case.graph
     form = graph.to_spec()
     back = PolicyGraph.from_spec(graph.domain, form)
@@ -258,6 +250,80 @@ def test_plain_forms_and_networkx_give_the_graph_back(case):
     assert set(again.edges()) == set(graph.edges())
     assert graph.describe().endswith(".")
     assert repr(graph)
+
+
+CHECKS = {
+    "edges": check_edges,
+    "distances": check_distances,
+    "incidence": check_incidence,
+    "forms": check_forms,
+}
+
+
+@given(cases())
+@settings(max_examples=200, deadline=None)
+def test_edges_are_those_of_the_definition(case):
+    check_edges(case)
+
+
+@given(cases())
+@settings(max_examples=150, deadline=None)
+def test_distances_and_components_are_those_of_networkx(case):
+    check_distances(case)
+
+
+@given(cases())
+@settings(max_examples=150, deadline=None)
+def test_incidence_differences_and_translations(case):
+    check_incidence(case)
+
+
+@given(cases())
+@settings(max_examples=150, deadline=None)
+def test_plain_forms_and_networkx_give_the_graph_back(case):
+    check_forms(case)
+
+
+def _listed(domain, pairs, bottom=()):
+    at = oracle.cells(domain.shape)
+    graph = PolicyGraph.from_edges(domain, [*pairs, *((u, BOTTOM) for u in bottom)])
+    predicate = oracle.listed([(at[u], at[v]) for u, v in pairs])
+    return Case(graph, oracle.edges_of(domain.shape, predicate), set(bottom))
+
+
+def _ruled(graph, predicate):
+    return Case(graph, oracle.edges_of(graph.domain.shape, predicate), set())
+
+
+SEVEN, BOX, FLAT = (
+    Domain({"x": 7}),
+    Domain({"a": 2, "b": 3, "c": 2}),
+    Domain({"a": 2, "one": 1, "b": 3, "c": 2}),
+)
+NAMED = {
+    "single cell": _ruled(PolicyGraph.full(Domain({"x": 1})), oracle.full),
+    "empty": _listed(SEVEN, []),
+    "tree": _listed(SEVEN, [(0, 3), (1, 3), (3, 5), (5, 2), (2, 4), (4, 6)]),
+    "tree with a leaf at bottom": _listed(SEVEN, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 6)], [6]),
+    "cycle through bottom": _listed(SEVEN, [(0, 1), (1, 2), (2, 3), (4, 5)], [0, 3]),
+    "two trees and bottom": _listed(SEVEN, [(0, 4), (4, 2), (1, 6), (6, 3)], [2, 3]),
+    "cycle": _listed(SEVEN, [(u, (u + 1) % 7) for u in range(7)]),
+    "disconnected": _listed(SEVEN, [(5, 6), (0, 3), (1, 5)]),
+    "duplicates": _listed(SEVEN, [(0, 1), (1, 0), (0, 1), (2, 1)]),
+    "threshold 2 of three attributes": _ruled(PolicyGraph.threshold(BOX, 2), oracle.threshold(2)),
+    "threshold 2, one value": _ruled(PolicyGraph.threshold(FLAT, 2), oracle.threshold(2)),
+    "threshold beyond all": _ruled(PolicyGraph.threshold(FLAT, 9), oracle.threshold(9)),
+    "full, one value": _ruled(PolicyGraph.full(FLAT), oracle.full),
+    "attribute, one value": _ruled(PolicyGraph.attribute(FLAT), oracle.attribute),
+    "bit, one value": _ruled(PolicyGraph.bit(FLAT), oracle.bit),
+    "bits of eleven": _ruled(PolicyGraph.bit(Domain({"x": 11})), oracle.bit),
+}
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("name", NAMED)
+def test_named_cases(name, check):
+    CHECKS[check](NAMED[name])
 
 
 def _plain(value):
@@ -282,106 +348,3 @@ def test_blocks_of_cells_by_counting_give_the_same_difference_sets(data):
     by_counting = differences.by_counting(domain, rule, several)
     by_pairs = differences.by_edges(domain, rule)
     assert set(differences.maximal(by_counting)) == set(differences.maximal(by_pairs))
-
-
-def test_the_same_graph_written_otherwise_is_the_same_object():
-    d = Domain({"age": 4, "sex": ["F", "M"]})
-    one = Domain({"age": 4})
-    assert PolicyGraph.line(one) == PolicyGraph.grid(one) == PolicyGraph.threshold(one, 1)
-    assert PolicyGraph.full(one) == PolicyGraph.attribute(one)
-    assert PolicyGraph.threshold(d, 1) == PolicyGraph.grid(d)
-    assert PolicyGraph.product(d, {"age": "full", "sex": "full"}) == PolicyGraph.attribute(d)
-    assert PolicyGraph.partition(d, {"age": 2}) == PolicyGraph.partition(d, 2, attribute="age")
-    assert PolicyGraph.partition(d, [[3, 2], [1, 0]], "age") == PolicyGraph.partition(d, 2, "age")
-    assert PolicyGraph.partition(d, {"age": 2, "sex": 1}) == PolicyGraph.partition(d, 2, "age")
-    assert PolicyGraph.from_edges(d, [(0, 1), (3, 2)]) == PolicyGraph.from_edges(d, [(2, 3), (1, 0), (0, 1)])
-    star = PolicyGraph.from_edges(one, [(u, BOTTOM) for u in range(4)])
-    assert star.bottom == "all"
-    assert star == PolicyGraph.from_edges(one, []).with_bottom()
-    assert star.without_bottom().bottom == "none"
-    assert PolicyGraph.line(one) != PolicyGraph.line(Domain({"height": 4}))
-    assert PolicyGraph.line(one) != PolicyGraph.line(one).with_bottom()
-
-
-def test_a_network_takes_full_blocks_and_edges():
-    net = Network(4)
-    assert PolicyGraph.full(net).n_edges == 15
-    edges = PolicyGraph.from_edges(net, [((0, 1), (3, 2)), (1, 2), ((0, 1), BOTTOM)])
-    assert sorted((u, v) for u, v in edges.edges() if v is not BOTTOM) == [(0, 5), (1, 2)]
-    assert edges.bottom_cells == (0,)
-    assert PolicyGraph.from_spec(net, edges.to_spec()) == edges
-    blocks = PolicyGraph.partition(net, [[(0, 1), (0, 2)]], rest="singletons")
-    assert blocks.n_edges == 1
-    assert PolicyGraph.from_spec(net, blocks.to_spec()) == blocks
-    assert edges.translations() is None
-    assert "node pairs" in blocks.describe()
-
-
-@pytest.mark.parametrize(
-    ("make", "sentence"),
-    [
-        (
-            lambda d: PolicyGraph.threshold(d, 2, "age"),
-            "Two values of age may not be told apart when they differ by at most 2; other attributes are the same.",
-        ),
-        (lambda d: PolicyGraph.full(d), "No two records may be told apart."),
-        (
-            lambda d: PolicyGraph.full(d).with_bottom(),
-            "No two records may be told apart; nor may it be told whether a record is there at all.",
-        ),
-        (
-            lambda d: PolicyGraph.from_edges(d, []).with_bottom(),
-            "It may not be told whether a record is there at all.",
-        ),
-        (
-            lambda d: PolicyGraph.attribute(d),
-            "Two records that differ in one attribute may not be told apart.",
-        ),
-        (lambda d: PolicyGraph.from_edges(d, []), "All records may be told apart."),
-        (
-            lambda d: PolicyGraph.full(d, "sex"),
-            "Two values of sex may not be told apart; other attributes are the same.",
-        ),
-        (
-            lambda d: PolicyGraph.from_edges(d, [(0, 1), (2, BOTTOM)]),
-            "1 listed pair of records may not be told apart; nor may it be told, for 1 of the 14 cells, "
-            "whether a record is there at all.",
-        ),
-        (
-            lambda d: PolicyGraph.partition(d, {"age": 3, "sex": 2}),
-            "Two records may not be told apart when their values of sex and age lie in the same blocks.",
-        ),
-    ],
-)
-def test_sentences(make, sentence):
-    assert make(Domain({"sex": ["F", "M"], "age": 7})).describe() == sentence
-
-
-@pytest.mark.parametrize("suffix", ["png", "svg"])
-def test_small_graphs_draw_themselves(tmp_path, suffix):
-    d = Domain({"sex": ["F", "M"], "age": 4})
-    graphs = {
-        "grid": PolicyGraph.grid(d).with_bottom(),
-        "line": PolicyGraph.threshold(Domain({"age": 6}), 2),
-        "ring": PolicyGraph.from_edges(Domain({"x": 5}), [(0, 1), (1, 2), (4, BOTTOM)]),
-        "cube": PolicyGraph.grid(Domain({"x": 2, "y": 2, "z": 3})),
-        "net": PolicyGraph.full(Network(4)),
-    }
-    for name, graph in graphs.items():
-        path = tmp_path / f"{name}.{suffix}"
-        axes = graph.draw(path)
-        assert path.stat().st_size > 1000
-        texts = [t.get_text() for t in axes.texts]
-        assert len(texts) == graph.size + (graph.bottom != "none")
-        assert ("⊥" in texts) == (graph.bottom != "none")
-        between = graph.without_bottom().n_edges
-        assert len(axes.patches) == between
-        assert len(axes.lines) == graph.n_edges - between
-
-
-def test_drawing_into_given_axes():
-    from matplotlib.figure import Figure
-
-    axes = Figure().add_subplot()
-    assert PolicyGraph.line(Domain({"x": 3})).draw(axes) is axes
-    assert len(axes.texts) == 3

@@ -19,8 +19,8 @@ EDGES = 1500
 Points = dict[int, tuple[float, float]]
 
 
-def layout(graph: Answers) -> tuple[Points, bool]:
-    """Places of the cells, and whether they stand in rows (then long edges are drawn as arcs).
+def layout(graph: Answers) -> tuple[Points, tuple[float, float]]:
+    """Places of the cells, and of bottom.
 
     Ordered attributes are drawn as a row, a grid, or a grid in perspective; everything else on a circle.
     """
@@ -42,11 +42,25 @@ def layout(graph: Answers) -> tuple[Points, bool]:
                     x += code * (shape[-1] + 0.6) ** (depth - 1)
                     y += 0.35 * code * depth
             points[u] = (x, y)
-        return points, True
-    n = max(graph.size, 1)
+        lowest, middle = min(y for _, y in points.values()), sum(x for x, _ in points.values()) / len(points)
+        # A little off the middle, so that no line to bottom runs along a column.
+        return points, (middle + 0.318, lowest - 1.5)
+    # Bottom has a place on the circle too: no three points of it are in line.
+    n = graph.size + (graph.bottom != "none")
     radius = max(1.0, n / 6)
-    angle = [pi / 2 - 2 * pi * u / n for u in range(graph.size)]
-    return {u: (radius * cos(a), radius * sin(a)) for u, a in enumerate(angle)}, False
+    ring = [(radius * cos(pi / 2 - 2 * pi * u / n), radius * sin(pi / 2 - 2 * pi * u / n)) for u in range(n)]
+    return dict(enumerate(ring[: graph.size])), ring[-1] if ring else (0.0, 0.0)
+
+
+def _between(p: tuple[float, float], q: tuple[float, float], points: Points) -> bool:
+    """Whether another point lies on the way from p to q, so that a straight line would hide an end."""
+    dx, dy = q[0] - p[0], q[1] - p[1]
+    for x, y in points.values():
+        across = dx * (y - p[1]) - dy * (x - p[0])
+        along = dx * (x - p[0]) + dy * (y - p[1])
+        if abs(across) < 1e-6 and 1e-6 < along < dx * dx + dy * dy - 1e-6:
+            return True
+    return False
 
 
 def draw(graph: Answers, target: Any) -> Any:
@@ -64,7 +78,7 @@ def draw(graph: Answers, target: Any) -> Any:
         raise InputError(
             "draw needs matplotlib: pip install 'policygraph[plot]'.", code="graph.matplotlib"
         ) from cause
-    points, rows = layout(graph)
+    points, low = layout(graph)
     figure = None
     axes = target
     if isinstance(target, (str, FilePath)):
@@ -74,17 +88,13 @@ def draw(graph: Answers, target: Any) -> Any:
         axes = figure.add_subplot()
 
     def join(start: tuple[float, float], stop: tuple[float, float], **style: Any) -> None:
-        far = rows and max(abs(start[0] - stop[0]), abs(start[1] - stop[1])) > 1.01
-        arc = "arc3,rad=-0.3" if far else "arc3"
+        arc = "arc3,rad=-0.3" if _between(start, stop, points) else "arc3"
         axes.add_patch(FancyArrowPatch(start, stop, arrowstyle="-", connectionstyle=arc, zorder=1, **style))
 
     for u, v in graph.edges():
         if isinstance(v, int):
             join(points[u], points[v], color="#30638e", shrinkA=0, shrinkB=0)
     if graph.bottom != "none":
-        lowest = min((y for _, y in points.values()), default=0.0)
-        middle = sum(x for x, _ in points.values()) / max(len(points), 1)
-        low = (middle, lowest - 1.5)
         for u in graph.bottom_cells:
             axes.plot(*zip(points[u], low), color="#b0b0b0", linestyle="--", linewidth=0.8, zorder=0)
         axes.text(
