@@ -1,1 +1,138 @@
-"""policygraph."""
+"""How much noise a privacy policy really needs.
+
+Names are loaded when they are first used, so that ``import policygraph`` is quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from policygraph.version import __version__
+
+if TYPE_CHECKING:
+    from policygraph.api import expected_error, release
+    from policygraph.errors import (
+        BudgetError,
+        ConstraintError,
+        DataError,
+        InputError,
+        LedgerError,
+        PolicyGraphError,
+        RefusedError,
+    )
+    from policygraph.private.ledger import Ledger
+    from policygraph.private.mechanisms import Gaussian, Laplace
+    from policygraph.private.noise import SecureSource, SeededSource
+    from policygraph.public import query as queries
+    from policygraph.public.constraints import (
+        Cell,
+        Cells,
+        Constraint,
+        Cuboid,
+        Degrees,
+        LinearCount,
+        StructuralZero,
+        Total,
+        count,
+    )
+    from policygraph.public.domain import Domain, Network
+    from policygraph.public.files import load
+    from policygraph.public.graphs import BOTTOM, PolicyGraph
+    from policygraph.public.loss import Epsilon, EpsilonDelta, Rho
+    from policygraph.public.moves.move import Move
+    from policygraph.public.policy import Policy
+    from policygraph.public.query import Query
+    from policygraph.public.sensitivity import Sensitivity, sensitivity
+    from policygraph.published import Release
+
+_WHERE = {
+    "policygraph.api": ["expected_error", "release"],
+    "policygraph.errors": [
+        "BudgetError",
+        "ConstraintError",
+        "DataError",
+        "InputError",
+        "LedgerError",
+        "PolicyGraphError",
+        "RefusedError",
+    ],
+    "policygraph.private.ledger": ["Ledger"],
+    "policygraph.private.mechanisms": ["Gaussian", "Laplace"],
+    "policygraph.private.noise": ["SecureSource", "SeededSource"],
+    "policygraph.public.constraints": [
+        "Cell",
+        "Cells",
+        "Constraint",
+        "Cuboid",
+        "Degrees",
+        "LinearCount",
+        "StructuralZero",
+        "Total",
+        "count",
+    ],
+    "policygraph.public.domain": ["Domain", "Network"],
+    "policygraph.public.files": ["load"],
+    "policygraph.public.graphs": ["BOTTOM", "PolicyGraph"],
+    "policygraph.public.loss": ["Epsilon", "EpsilonDelta", "Rho"],
+    "policygraph.public.moves.move": ["Move"],
+    "policygraph.public.policy": ["Policy"],
+    "policygraph.public.query": ["Query"],
+    "policygraph.public.sensitivity": ["Sensitivity", "sensitivity"],
+    "policygraph.published": ["Release"],
+}
+_HOME = {name: module for module, names in _WHERE.items() for name in names}
+
+__all__ = [
+    "BOTTOM",
+    "BudgetError",
+    "Cell",
+    "Cells",
+    "Constraint",
+    "ConstraintError",
+    "Cuboid",
+    "DataError",
+    "Degrees",
+    "Domain",
+    "Epsilon",
+    "EpsilonDelta",
+    "Gaussian",
+    "InputError",
+    "Laplace",
+    "Ledger",
+    "LedgerError",
+    "LinearCount",
+    "Move",
+    "Network",
+    "Policy",
+    "PolicyGraph",
+    "PolicyGraphError",
+    "Query",
+    "RefusedError",
+    "Release",
+    "Rho",
+    "SecureSource",
+    "SeededSource",
+    "Sensitivity",
+    "StructuralZero",
+    "Total",
+    "__version__",
+    "count",
+    "expected_error",
+    "load",
+    "queries",
+    "release",
+    "sensitivity",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "queries":
+        return import_module("policygraph.public.query")
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'policygraph' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -35,7 +35,7 @@ DEFINITIONS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Policy:
     """Who may not be told apart, given what everybody knows.
 
@@ -173,12 +173,9 @@ class Policy:
         }
         neighbours: dict[str, Any] = {}
         if self.graph is not None:
-            neighbours["graph"] = (
-                self.graph.without_bottom().to_spec() if self.graph.bottom_everywhere else None
-            )
-            if neighbours["graph"] is None:
-                neighbours["graph"] = self.graph.to_spec()
-            else:
+            form = self.graph.to_spec()
+            neighbours["graph"] = form["graph"]
+            if form["bottom"]:
                 neighbours["bottom"] = True
         if self.strength != "worst-case":
             neighbours["strength"] = self.strength

@@ -1,0 +1,37 @@
+"""The command that explains a policy to people: explain."""
+
+from __future__ import annotations
+
+import typer
+
+from policygraph.cli.common import POLICY_FILE, one_query, print_json, stage
+from policygraph.exact import as_fraction
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(epilog="Example: policygraph explain policies/census-margins.toml --epsilon 0.5")(explain)
+
+
+def explain(
+    file: str = POLICY_FILE,
+    epsilon: str = typer.Option("1", "--epsilon", help="Tell the noise for this privacy loss."),
+    time_limit: float = typer.Option(
+        20.0, "--time-limit", min=0.0, help="Seconds for each sensitivity on the way."
+    ),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """What is hidden, what is public, which two data sets must look alike, and what each choice costs."""
+    from policygraph.public.explain import explain as make
+    from policygraph.public.loss import Epsilon
+
+    read, query = one_query(file)
+    loss = Epsilon(as_fraction(epsilon, "epsilon"))
+    with stage("explaining"):
+        made = make(query, read.policy, epsilon=loss.value, time_limit=time_limit)
+    if as_json:
+        print_json(made.to_dict())
+    else:
+        typer.echo(str(made))

@@ -1,0 +1,95 @@
+"""Commands about a policy file without data: check, sensitivity, verify, schema."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from policygraph.cli.common import POLICY_FILE, TIME_LIMIT, one_query, print_json, stage
+from policygraph.errors import InputError
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command(epilog="Example: policygraph check policies/census-margins.toml")(check)
+    app.command(epilog="Example: policygraph sensitivity policies/census-margins.toml --json")(sensitivity)
+    app.command(epilog="Example: policygraph verify out/certificate.json")(verify)
+    app.command(epilog="Example: policygraph schema > policy.schema.json")(schema)
+
+
+def check(
+    file: str = POLICY_FILE, as_json: bool = typer.Option(False, "--json", help="Print one JSON object.")
+) -> None:
+    """Read a policy file and say in words what it means; all errors are shown at once."""
+    from policygraph.public.explain import summary
+
+    read, query = one_query(file)
+    if as_json:
+        print_json(
+            {
+                "file": file,
+                "ok": True,
+                "definition": read.policy.definition,
+                "policy_fingerprint": read.policy.fingerprint,
+                "query_fingerprint": query.fingerprint,
+                "policy": read.policy.to_spec(),
+            }
+        )
+        return
+    typer.echo(summary(read.policy, query))
+
+
+def sensitivity(
+    file: str = POLICY_FILE,
+    norm: str = typer.Option("l1", "--norm", help="l1 for pure epsilon, l2 for zCDP."),
+    time_limit: float = TIME_LIMIT,
+    as_json: bool = typer.Option(False, "--json", help="Print the whole certificate as one JSON object."),
+    out: Path | None = typer.Option(None, "--out", help="Write the certificate into this file."),
+) -> None:
+    """How much one neighbour step can change what the file releases, with its certificate."""
+    from policygraph.public.sensitivity import sensitivity as compute
+
+    if norm not in ("l1", "l2"):
+        raise InputError(f"--norm {norm}: expected l1 or l2.", code="cli.norm")
+    read, query = one_query(file)
+    with stage("computing the sensitivity"):
+        certificate = compute(query, read.policy, norm=norm, time_limit=time_limit)  # type: ignore[arg-type]
+    if out is not None:
+        certificate.to_json(str(out))
+    if as_json:
+        print_json(certificate.to_dict())
+    else:
+        typer.echo(str(certificate))
+
+
+def verify(
+    certificate: Path = typer.Argument(
+        ..., metavar="CERTIFICATE", help="A certificate (JSON).", show_default=False
+    ),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Check a certificate again, by code that shares nothing with the search that made it."""
+    from policygraph.public.sensitivity import Sensitivity
+
+    try:
+        text = certificate.read_text(encoding="utf-8")
+    except OSError as cause:
+        raise InputError(f"cannot read {certificate}: {cause.strerror}.", code="certificate.file") from cause
+    with stage("checking the certificate"):
+        report = Sensitivity.from_json(text).verify()
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        typer.echo(str(report))
+    if not report.ok:
+        raise typer.Exit(2)
+
+
+def schema() -> None:
+    """Print the JSON Schema of policy files, for editors."""
+    from policygraph.public.files import json_schema
+
+    print_json(json_schema())

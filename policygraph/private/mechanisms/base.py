@@ -1,0 +1,190 @@
+"""What every mechanism is. Owns :class:`Mechanism` (configuration only) and :class:`Calibrated` (ready to run).
+
+``calibrate`` sees no data; ``run`` is the one place where a true answer meets noise. Imports all rooms but the ledger.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from policygraph.errors import InputError
+from policygraph.private.noise import Source
+from policygraph.public.loss import Loss
+from policygraph.public.policy import Policy
+from policygraph.public.query.base import Query
+from policygraph.public.sensitivity.certificate import Sensitivity
+from policygraph.published.release import Release, Table, scaled
+from policygraph.version import __version__
+
+__all__ = ["Calibrated", "Mechanism", "Noise"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The law of the noise on one lattice point.
+
+    Attributes
+    ----------
+    distribution
+        ``discrete Laplace``, ``discrete Gaussian`` or ``none``.
+    parameter
+        Scale, or variance parameter, in lattice units; exact.
+    variance
+        Variance of the noise in lattice units.
+    within_95
+        Smallest t such that the noise is within t with probability 0.95.
+    """
+
+    distribution: str
+    parameter: Fraction
+    variance: float
+    within_95: int
+
+
+class Calibrated(ABC):
+    """A mechanism with its noise fixed for one query, policy and loss; it has seen no data."""
+
+    mechanism: str
+    query: Query
+    policy: Policy
+    loss: Loss
+    sensitivity: Sensitivity
+
+    @property
+    @abstractmethod
+    def noise(self) -> Noise:
+        """Return the law of the noise of one lattice point."""
+
+    @abstractmethod
+    def noisy(self, table: Any, source: Source) -> Ints:
+        """Return noisy lattice points for a table of counts; the only place that sees a true answer."""
+
+    @abstractmethod
+    def stages(self) -> Sequence[str]:
+        """Return one sentence for each stage, for people who read the release."""
+
+    def deviation(self, part: int) -> float:
+        """Standard deviation of one value of a part, in the units users see."""
+        return float(self.factor(part)) * float(np.sqrt(self.noise.variance))
+
+    def factor(self, part: int) -> Fraction:
+        """What a lattice point of a part is multiplied by in the end."""
+        return self.query.unit / self.query.parts[part].weight
+
+    def run(self, table: Any, source: Source) -> Release:
+        """Draw the noise and make the release.
+
+        Parameters
+        ----------
+        table
+            Counts of the cells, or an object with ``vector()``.
+        source
+            Where the randomness comes from.
+        """
+        counts = table.vector() if hasattr(table, "vector") else np.asarray(table)
+        if counts.size != self.query.domain.size:
+            raise InputError(
+                f"a table of {counts.size} cells: expected {self.query.domain.size}.", code="mechanism.table"
+            )
+        return self.publish(self.noisy(counts, source), source)
+
+    def publish(self, points: Ints, source: Source) -> Release:
+        """Make a release of noisy lattice points (post-processing)."""
+        tables, parts, start = [], [], 0
+        for at, part in enumerate(self.query.parts):
+            factor = self.factor(at)
+            values = scaled(points[start : start + part.height], factor)
+            start += part.height
+            within = float(self.noise.within_95 * factor)
+            labels = tuple(self.query.part_labels(at))
+            tables.append(Table(part.name, part.columns, labels, values, self.deviation(at), within))
+            parts.append(
+                {
+                    "name": part.name,
+                    "columns": list(part.columns),
+                    "height": part.height,
+                    "integer": factor.denominator == 1,
+                    "standard_deviation": self.deviation(at),
+                    "within_95": within,
+                }
+            )
+        return Release(tuple(tables), self.record(source, parts))
+
+    def record(self, source: Source, parts: list[dict[str, Any]]) -> dict[str, Any]:
+        """Provenance of a release: nothing in it depends on the data."""
+        warning = [] if source.private else [source.describe()]
+        return {
+            "format": 1,
+            "library": f"policygraph {__version__}",
+            "private": source.private,
+            "warning": "; ".join(warning) or None,
+            "stages": [*warning, *self.stages()],
+            "loss": self.loss.to_json(),
+            "mechanism": self.mechanism,
+            "noise": {
+                "distribution": self.noise.distribution,
+                "parameter": str(self.noise.parameter),
+                "lattice_unit": str(self.query.unit),
+                "variance": self.noise.variance,
+                "source": source.describe(),
+            },
+            "policy_fingerprint": self.policy.fingerprint,
+            "query_fingerprint": self.query.fingerprint,
+            "policy": self.policy.to_spec(),
+            "query": self.query.to_spec(),
+            "certificate": self.sensitivity.to_dict(),
+            "parts": parts,
+        }
+
+
+class Mechanism(ABC):
+    """Configuration of a mechanism; no data, no budget."""
+
+    name: str
+
+    @abstractmethod
+    def calibrate(
+        self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
+    ) -> Calibrated:
+        """Fix the noise for a query under a policy at a loss, without data.
+
+        Parameters
+        ----------
+        sensitivity
+            A certificate made for this query and policy; computed when absent.
+
+        Raises
+        ------
+        InputError
+            When the certificate is of another norm, query or policy.
+        """
+
+
+def certified(query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None) -> Sensitivity:
+    """The certificate to scale noise to: the given one if it fits, or a new one."""
+    from policygraph.public.sensitivity import sensitivity as compute
+
+    query.check_domain(policy.domain)
+    if sensitivity is None:
+        return compute(query, policy, norm=loss.norm)
+    if not isinstance(sensitivity, Sensitivity):
+        raise InputError(
+            f"sensitivity={sensitivity!r}: expected a certificate from pg.sensitivity, never a bare number.",
+            code="mechanism.sensitivity",
+        )
+    sensitivity.check_made_for(query, policy)
+    if sensitivity.norm != loss.norm:
+        raise InputError(
+            f"a sensitivity in {sensitivity.norm} does not fit a loss in {loss}: expected {loss.norm}.",
+            code="mechanism.norm",
+        )
+    return sensitivity

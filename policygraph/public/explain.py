@@ -1,0 +1,212 @@
+"""Policies in words that a data officer understands. Owns ``summary`` and :class:`Explanation`.
+
+Nothing here sees data. Imports the rest of ``public``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from policygraph.errors import PolicyGraphError
+from policygraph.exact import show
+from policygraph.public.domain import Network
+from policygraph.public.policy import Policy
+from policygraph.public.query.base import Query
+from policygraph.public.sensitivity import Sensitivity, sensitivity
+from policygraph.public.system import describe
+
+__all__ = ["Alternative", "Explanation", "explain", "summary"]
+
+
+def summary(policy: Policy, query: Query) -> str:
+    """Say what a policy hides, what is public and what is released, in a few lines.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"sex": ["F", "M"], "age": 3})
+    >>> policy = pg.Policy(domain, constraints=[pg.Cuboid("sex")])
+    >>> print(summary(policy, pg.queries.identity(domain)))
+    Data:     a table of records over sex (2 values), age (3 values); 6 cells
+    Public:   cuboid sex
+    Hidden:   which of two tables is the true one, when both have the public facts and no smaller change ...
+    Released: sex x age
+    """
+    rows = [
+        ("Data", _data(policy)),
+        ("Public", _public(policy)),
+        ("Hidden", _hidden(policy)),
+        ("Released", _released(query)),
+    ]
+    extra = [describe(fact, policy.domain) for fact in policy.system.redundant]
+    if extra:
+        rows.append(("Note", f"these facts follow from the others and were dropped: {', '.join(extra)}"))
+    return "\n".join(f"{name + ':':<9} {text}" for name, text in rows)
+
+
+def _data(policy: Policy) -> str:
+    domain = policy.domain
+    if isinstance(domain, Network):
+        kind = "directed" if domain.directed else "undirected"
+        return f"{'an' if kind[0] == 'u' else 'a'} {kind} network of {domain.order:,} nodes; {domain.size:,} pairs can be joined"
+    parts = ", ".join(
+        f"{n} ({s} value{'s' * (s != 1)})" for n, s in zip(domain.names, domain.shape, strict=True)
+    )
+    return f"a table of records over {parts}; {domain.size:,} cells"
+
+
+def _public(policy: Policy) -> str:
+    return ", ".join(describe(fact, policy.domain) for fact in policy.constraints) or "nothing but the domain"
+
+
+def _hidden(policy: Policy) -> str:
+    record = "edge" if isinstance(policy.domain, Network) else "record"
+    if policy.definition == "edges" and policy.graph is not None:
+        return policy.graph.describe()
+    if policy.definition == "blowfish" and policy.graph is not None:
+        return (
+            f"{policy.graph.describe()} Since the public facts must still hold, other records may change with it, "
+            "in any way that repairs them."
+        )
+    if not policy.constraints:
+        return f"whether any single {record} is there"
+    text = (
+        "which of two tables is the true one, when both have the public facts and no smaller change leads from one "
+        "towards the other"
+    )
+    if isinstance(policy.domain, Network):
+        text = text.replace("two tables", "two networks")
+    if policy.strength != "worst-case":
+        text += f" (only {policy.strength} changes)"
+    if policy.at_most_records is not None:
+        text += f" (only changes of at most {policy.at_most_records} {record}s)"
+    return text
+
+
+def _released(query: Query) -> str:
+    names = [part.name for part in query.parts]
+    shown = ", ".join(names[:6])
+    return shown if len(names) <= 6 else f"{shown} and {len(names) - 6} more tables"
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """What the sensitivity would be under a changed policy."""
+
+    change: str
+    result: Sensitivity | None
+    refusal: str | None = None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A policy explained: certificate, expected noise, and what each public fact and each strength costs."""
+
+    policy: Policy
+    query: Query
+    certificate: Sensitivity
+    epsilon: Fraction
+    without: tuple[Alternative, ...]
+    strengths: tuple[Alternative, ...]
+
+    @property
+    def scale(self) -> Fraction:
+        """Scale of Laplace noise for this epsilon, in units of the answers."""
+        return self.certificate.value / self.epsilon
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain form."""
+
+        def plain(alternative: Alternative) -> dict[str, Any]:
+            found = alternative.result
+            return {
+                "change": alternative.change,
+                "value": None if found is None else float(found.value),
+                "kind": None if found is None else found.kind,
+                "refusal": alternative.refusal,
+            }
+
+        return {
+            "summary": summary(self.policy, self.query),
+            "certificate": self.certificate.to_dict(),
+            "epsilon": str(self.epsilon),
+            "noise_scale": str(self.scale),
+            "without": [plain(a) for a in self.without],
+            "strengths": [plain(a) for a in self.strengths],
+        }
+
+    def __str__(self) -> str:
+        value, eps = self.certificate.value, show(self.epsilon)
+        lines = [summary(self.policy, self.query), "", str(self.certificate), ""]
+        deviation = float(self.scale) * 2**0.5
+        lines.append(
+            f"Noise at epsilon = {eps}: scale {show(self.scale)}, a standard deviation of about {deviation:.3g} on every "
+            f"number; a single record alone would need scale {show(1 / self.epsilon)}."
+        )
+        if self.without:
+            lines += ["", "What each public fact costs (the sensitivity if it were not public):"]
+            lines += [_line(a, value) for a in self.without]
+        if self.strengths:
+            lines += ["", "What weaker promises would cost:"]
+            lines += [_line(a, value) for a in self.strengths]
+        return "\n".join(lines)
+
+
+def _line(alternative: Alternative, value: Fraction) -> str:
+    if alternative.result is None:
+        return f"  {alternative.change}: {alternative.refusal}"
+    found = alternative.result
+    bound = "" if found.exact else "at most "
+    share = f" ({float(found.value / value):.2f} of now)" if value else ""
+    return f"  {alternative.change}: {bound}{show(found.value)}{share}"
+
+
+def explain(
+    query: Query, policy: Policy, *, epsilon: Fraction = Fraction(1), time_limit: float = 20.0
+) -> Explanation:
+    """Explain a policy: what is hidden, the pair that must look alike, the noise, and what each choice costs.
+
+    Parameters
+    ----------
+    query, policy
+        What is released under what.
+    epsilon
+        The loss for which the noise is told.
+    time_limit
+        Seconds for each sensitivity that is computed on the way.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"a": 2, "b": 2})
+    >>> policy = pg.Policy(domain, constraints=[pg.Cuboid("a"), pg.Cuboid("b")])
+    >>> for alternative in explain(pg.queries.identity(domain), policy).without:
+    ...     print(alternative.change, alternative.result.value)
+    cuboid a 2
+    cuboid b 2
+    """
+    certificate = sensitivity(query, policy, time_limit=time_limit)
+
+    def attempt(change: str, other: Policy) -> Alternative:
+        try:
+            return Alternative(change, sensitivity(query, other, time_limit=time_limit))
+        except PolicyGraphError as refusal:
+            return Alternative(change, None, str(refusal))
+
+    without = tuple(
+        attempt(describe(fact, policy.domain), policy.without(fact)) for fact in policy.constraints
+    )
+    strengths: tuple[Alternative, ...] = ()
+    if policy.definition == "induced" and policy.constraints and policy.strength == "worst-case":
+        strengths = (
+            attempt("positive neighbours only", policy.with_strength("positive", policy.at_most_records)),
+            attempt("Markov neighbours only", policy.with_strength("markov", policy.at_most_records)),
+            *(
+                attempt(f"at most {cap} records change", policy.with_strength("worst-case", cap))
+                for cap in (2, 3)
+                if policy.at_most_records is None
+            ),
+        )
+    return Explanation(policy, query, certificate, epsilon, without, strengths)

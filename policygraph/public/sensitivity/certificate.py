@@ -1,0 +1,308 @@
+"""The answer to "how much can one neighbour step change the query", with its proof. Owns :class:`Sensitivity`.
+
+Imports ``errors``, ``exact`` and the rest of ``public`` (the search imports this, never the other way round).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from policygraph.errors import InputError
+from policygraph.exact import show, sqrt_down, sqrt_up
+from policygraph.public.policy import DEFINITIONS, Policy
+from policygraph.public.query.base import Norm, Query
+
+if TYPE_CHECKING:
+    from policygraph.public.sensitivity.verify import Verification
+
+__all__ = ["Sensitivity", "Witness"]
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Two neighbouring data sets, as the records (or edges) that they hold besides what they share.
+
+    Attributes
+    ----------
+    before, after
+        Pairs of a cell index and a count; cells not named are empty.
+    """
+
+    before: tuple[tuple[int, int], ...]
+    after: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of_change(cls, change: dict[int, int], table: dict[int, int] | None = None) -> Witness:
+        """Make the pair from a change: the removed part alone, or a given table, and what becomes of it."""
+        start = {c: -x for c, x in change.items() if x < 0} if table is None else dict(table)
+        after = dict(start)
+        for cell, amount in change.items():
+            after[cell] = after.get(cell, 0) + amount
+        return cls(_sorted(start), _sorted(after))
+
+    @property
+    def change(self) -> dict[int, int]:
+        """The move from the first data set to the second."""
+        out = dict(self.after)
+        for cell, amount in self.before:
+            out[cell] = out.get(cell, 0) - amount
+        return {cell: amount for cell, amount in sorted(out.items()) if amount}
+
+
+def _sorted(table: dict[int, int]) -> tuple[tuple[int, int], ...]:
+    return tuple((int(c), int(x)) for c, x in sorted(table.items()) if x)
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """How much one neighbour step can change a query, exactly or at most.
+
+    Attributes
+    ----------
+    power
+        The sensitivity for l1, its square for l2; exact.
+    norm
+        ``"l1"`` or ``"l2"``.
+    kind
+        ``"exact"``, or ``"upper"`` when only a bound is proved.
+    lower_power
+        What the witness attains, in the same form as ``power``.
+    witness
+        Two neighbouring data sets that attain the lower value; None when nothing can change.
+    method, reason
+        How the value was found, and why the bound holds.
+    steps
+        The rungs of the ladder that were tried, in words.
+    policy, query
+        What it was computed for.
+    """
+
+    power: Fraction
+    norm: Norm
+    kind: str
+    lower_power: Fraction
+    witness: Witness | None
+    method: str
+    reason: str
+    policy: Policy
+    query: Query
+    steps: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("exact", "upper"):
+            raise InputError(f"kind={self.kind!r}: expected 'exact' or 'upper'.", code="sensitivity.kind")
+        if self.lower_power > self.power or (self.kind == "exact" and self.lower_power != self.power):
+            raise InputError(
+                f"lower {self.lower_power} and value {self.power} do not fit kind {self.kind!r}.",
+                code="sensitivity.inconsistent",
+            )
+
+    @property
+    def value(self) -> Fraction:
+        """The sensitivity; for l2 the root, rounded up when it is not rational."""
+        return self.power if self.norm == "l1" else sqrt_up(self.power)
+
+    @property
+    def lower(self) -> Fraction:
+        """What is surely attained, in the same form as ``value``."""
+        if self.exact:
+            return self.value
+        return self.lower_power if self.norm == "l1" else sqrt_down(self.lower_power)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the value is attained."""
+        return self.kind == "exact"
+
+    @property
+    def definition(self) -> str:
+        """The definition of neighbours in words."""
+        text = DEFINITIONS[self.policy.definition]
+        if self.policy.definition == "induced" and not self.policy.constraints:
+            text = "one record more or less (induced neighbours without public facts)"
+        if self.policy.strength != "worst-case":
+            text += f", {self.policy.strength} strength"
+        if self.policy.at_most_records is not None:
+            text += f", at most {self.policy.at_most_records} records added and as many removed"
+        return text
+
+    def check_made_for(self, query: Query, policy: Policy) -> None:
+        """Raise when the certificate belongs to another query or policy."""
+        if self.query.fingerprint != query.fingerprint or self.policy.fingerprint != policy.fingerprint:
+            raise InputError(
+                "this sensitivity was computed for another query or policy: compute it again for these.",
+                code="sensitivity.foreign",
+            )
+
+    def verify(self) -> Verification:
+        """Re-check witness and bound by code that shares nothing with the search."""
+        from policygraph.public.sensitivity.verify import verify
+
+        return verify(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain form, complete enough for somebody else to check it later."""
+        return {
+            "format": FORMAT,
+            "value": _number(self.value),
+            "kind": self.kind,
+            "lower": _number(self.lower),
+            "norm": self.norm,
+            "definition": self.definition,
+            "method": self.method,
+            "witness": None if self.witness is None else self._witness_dict(self.witness),
+            "reason": self.reason,
+            "steps": list(self.steps),
+            "exact_value": {
+                "power": 1 if self.norm == "l1" else 2,
+                "value": str(self.power),
+                "lower": str(self.lower_power),
+            },
+            "neighbours": self.policy.definition,
+            "strength": self.policy.strength,
+            "at_most_records": self.policy.at_most_records,
+            "policy_fingerprint": self.policy.fingerprint,
+            "query_fingerprint": self.query.fingerprint,
+            "policy": self.policy.to_spec(),
+            "query": self.query.to_spec(),
+        }
+
+    def _witness_dict(self, witness: Witness) -> dict[str, Any]:
+        def table(rows: tuple[tuple[int, int], ...]) -> list[dict[str, Any]]:
+            return [{"cell": list(self.policy.domain.cell(c)), "index": c, "count": x} for c, x in rows]
+
+        change = witness.change
+        return {
+            "before": table(witness.before),
+            "after": table(witness.after),
+            "change": [
+                {"cell": list(self.policy.domain.cell(c)), "index": c, "amount": x} for c, x in change.items()
+            ],
+        }
+
+    def to_json(self, path: str | None = None) -> str:
+        """Write the certificate as JSON, to a file when a path is given."""
+        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+        if path is not None:
+            from pathlib import Path
+
+            Path(path).write_text(text + "\n", encoding="utf-8")
+        return text
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Sensitivity:
+        """Read a certificate back from its plain form."""
+        from policygraph.public.files import policy_from_spec
+        from policygraph.public.query import from_spec
+
+        if not isinstance(data, dict) or data.get("format") != FORMAT:
+            raise InputError(
+                f"certificate format {data.get('format') if isinstance(data, dict) else None!r}: expected {FORMAT}.",
+                code="certificate.format",
+            )
+        try:
+            policy = policy_from_spec(data["policy"])
+            query = from_spec(policy.domain, data["query"])
+            found = data["witness"]
+            witness = None
+            if found is not None:
+                witness = Witness(
+                    *(
+                        _sorted({row["index"]: row["count"] for row in found[side]})
+                        for side in ("before", "after")
+                    )
+                )
+            made = cls(
+                power=Fraction(data["exact_value"]["value"]),
+                norm=data["norm"],
+                kind=data["kind"],
+                lower_power=Fraction(data["exact_value"]["lower"]),
+                witness=witness,
+                method=data["method"],
+                reason=data["reason"],
+                policy=policy,
+                query=query,
+                steps=tuple(data.get("steps", ())),
+            )
+        except (KeyError, TypeError, ValueError) as cause:
+            if isinstance(cause, InputError):
+                raise
+            raise InputError(
+                f"the certificate lacks or garbles {cause}.", code="certificate.broken"
+            ) from cause
+        for name, fingerprint in (("policy", policy.fingerprint), ("query", query.fingerprint)):
+            if data.get(f"{name}_fingerprint") != fingerprint:
+                raise InputError(
+                    f"the {name} in the certificate does not have the fingerprint that it states.",
+                    code="certificate.fingerprint",
+                )
+        return made
+
+    @classmethod
+    def from_json(cls, text: str) -> Sensitivity:
+        """Read a certificate back from JSON text."""
+        try:
+            data = json.loads(text)
+        except json.JSONDecodeError as cause:
+            raise InputError(f"the certificate is not JSON: {cause}.", code="certificate.json") from cause
+        return cls.from_dict(data)
+
+    def __str__(self) -> str:
+        number = show(self.power) if self.norm == "l1" else _root(self.power)
+        lines = [
+            f"sensitivity {'=' if self.exact else '<='} {number} ({self.norm.upper()}, "
+            + ("exact)" if self.exact else f"upper bound; at least {_shown(self.norm, self.lower_power)})"),
+            f"  neighbours: {self.definition}",
+            f"  method:     {self.method}",
+            f"  why:        {self.reason}",
+        ]
+        if self.witness is not None:
+            lines.append(
+                "  attained by two data sets that must look alike:" if self.exact else "  best pair found:"
+            )
+            lines.append("    before: " + self._show_table(self.witness.before))
+            lines.append("    after:  " + self._show_table(self.witness.after))
+        return "\n".join(lines)
+
+    def _show_table(self, table: tuple[tuple[int, int], ...], most: int = 12) -> str:
+        words = []
+        for cell, amount in table[:most]:
+            labels = ", ".join(str(label) for label in self.policy.domain.cell(cell))
+            words.append(f"{'' if amount == 1 else f'{amount} x '}({labels})")
+        more = f" and {len(table) - most} more" if len(table) > most else ""
+        return (" ".join(words) or "nothing") + more
+
+    def table(self, which: str = "before") -> Any:
+        """One of the two data sets of the witness as a dense vector of counts."""
+        if self.witness is None:
+            raise InputError(
+                "no data set can change the answer: there is no witness.", code="sensitivity.no-witness"
+            )
+        out = np.zeros(self.policy.domain.size, dtype=np.int64)
+        for cell, amount in self.witness.before if which == "before" else self.witness.after:
+            out[cell] = amount
+        return out
+
+
+def _root(power: Fraction) -> str:
+    root = sqrt_up(power)
+    return show(root) if root * root == power else f"sqrt({show(power)})"
+
+
+def _shown(norm: Norm, power: Fraction) -> str:
+    return show(power) if norm == "l1" else _root(power)
+
+
+def _number(value: Fraction) -> int | float:
+    """A JSON number: an integer, or the float next above the exact value (the exact one stands beside it)."""
+    if value.denominator == 1:
+        return value.numerator
+    near = float(value)
+    return near if Fraction(near) >= value else float(np.nextafter(near, np.inf))

@@ -1,0 +1,179 @@
+"""Sensitivity under exact public facts without a policy graph: the longest minimal move.
+
+The ladder: reduction, closed form, exact search over minimal moves, proved bound, refusal. Moves that the published
+values rule out are not counted (``docs/proofs/published-values.md``). Imports the rest of ``public``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from policygraph.public.constraints.degrees import Degrees
+from policygraph.public.constraints.margins import Total
+from policygraph.public.domain import Domain, Network
+from policygraph.public.policy import Policy
+from policygraph.public.query.base import Norm, Query
+from policygraph.public.query.cuboids import CuboidQuery
+from policygraph.public.sensitivity import search
+from policygraph.public.sensitivity.certificate import Witness
+from policygraph.public.sensitivity.found import Found
+from policygraph.public.sensitivity.margins import closed_form
+from policygraph.public.sensitivity.partial import partial_margins
+from policygraph.public.sensitivity.reduce import Reduced, reduce_margins
+
+__all__ = ["induced"]
+
+CHUNK = 1 << 20
+
+
+def induced(query: Query, policy: Policy, norm: Norm, deadline: float | None) -> Found:
+    """Largest change of a query over the minimal moves of the public facts."""
+    system = policy.system
+    if system.has_values:
+        return search.with_values(query, policy, norm, deadline, without=_without_values)
+    return _without_values(query, policy, norm, deadline)
+
+
+def _without_values(query: Query, policy: Policy, norm: Norm, deadline: float | None) -> Found:
+    system = policy.system
+    steps: tuple[str, ...] = ()
+    if system.redundant:
+        steps = (f"{len(system.redundant)} public facts that follow from others dropped",)
+    if not system.needed:
+        return _single_records(query, policy, norm).after(*steps)
+    whole = policy.strength == "worst-case" and policy.at_most_records is None
+    best: Found | None = None
+    reduced: Reduced | None = None
+    if isinstance(policy.domain, Domain) and isinstance(query, CuboidQuery) and not len(system.zeros):
+        reduced = reduce_margins(policy.domain, system.needed, query)
+        if reduced is not None:
+            best = closed_form(reduced, norm)
+        elif query.is_identity:
+            best = partial_margins(policy, norm)
+    elif isinstance(policy.domain, Network) and not len(system.zeros):
+        best = _degrees(query, policy, norm)
+    if best is not None and (best.exact and (whole or best.upper == 0)):
+        return best.after(*steps)
+    found = search.minimal_moves(query, policy, norm, deadline, reduced, best)
+    return found.after(*steps)
+
+
+def _single_records(query: Query, policy: Policy, norm: Norm) -> Found:
+    """Without public sums a record may appear or vanish by itself, and that is minimal."""
+    size, zeros = policy.domain.size, policy.system.zeros
+    reason = "without public sums the minimal moves add or remove one record, which changes the answer by one column"
+    if len(zeros) == size:
+        return Found(0, 0, None, "closed form", "every cell is structurally empty")
+    if isinstance(query, CuboidQuery) or query.is_identity:
+        taken = set(zeros.tolist())
+        cell = next(c for c in range(size) if c not in taken)
+        value = int(query.column_norms(np.array([cell]), norm)[0])
+        return Found(value, value, Witness.of_change({cell: 1}), "closed form", reason)
+    value, best = -1, 0
+    for start in range(0, size, CHUNK):
+        cells = np.setdiff1d(np.arange(start, min(start + CHUNK, size), dtype=np.int64), zeros)
+        if len(cells):
+            norms = query.column_norms(cells, norm)
+            at = int(np.argmax(norms))
+            if int(norms[at]) > value:
+                value, best = int(norms[at]), int(cells[at])
+    return Found(value, value, Witness.of_change({best: 1}) if value else None, "largest column", reason)
+
+
+def _degrees(query: Query, policy: Policy, norm: Norm) -> Found | None:
+    """Public degrees and nothing else: closed forms for the edges, a bound for counts of edges."""
+    facts = policy.system.needed
+    network = policy.domain
+    if not isinstance(network, Network) or not all(isinstance(fact, (Degrees, Total)) for fact in facts):
+        return None
+    if any(isinstance(fact, Total) for fact in facts) and not network.directed:
+        return None
+    found = _directed(policy) if network.directed else _undirected(policy)
+    if found is None:
+        return None
+    length, change, reason = found
+    lower = query.change_norm(change, norm) if change else 0
+    entry = max((abs(x) for x in change.values()), default=0)
+    if query.is_identity:
+        # Minimal moves of simple graphs have entries +-1, so that the squared l2 norm is the l1 norm.
+        upper = length if norm == "l1" or network.capacity == 1 else max(length * entry, lower)
+        if norm == "l2" and network.capacity is None and upper != lower:
+            upper = length * length
+    else:
+        cells = np.array(sorted(change), dtype=np.int64) if change else np.zeros(1, dtype=np.int64)
+        widest = int(query.column_norms(cells, "l1").max()) if _unit_columns(query) else None
+        if widest is None:
+            return None
+        upper = length * widest if norm == "l1" else (length * widest) ** 2
+    return Found(
+        upper,
+        lower,
+        Witness.of_change(change) if change else None,
+        "closed form, public degrees" if upper == lower else "bound by public degrees",
+        reason,
+    )
+
+
+def _unit_columns(query: Query) -> bool:
+    from policygraph.public.query.networks import MixingQuery
+
+    return query.is_identity or isinstance(query, MixingQuery)
+
+
+def _undirected(policy: Policy) -> tuple[int, dict[int, int], str] | None:
+    from policygraph.public.moves.alternating_closed_form import longest_degree_move
+
+    network = policy.domain
+    if not isinstance(network, Network):
+        return None
+    known = np.unique(
+        np.concatenate([f.positions(network) for f in policy.system.needed if isinstance(f, Degrees)])
+    )
+    mask = np.zeros(network.order, dtype=bool)
+    mask[known] = True
+    length, edges = longest_degree_move(network.order, mask, loops=network.loops, capacity=network.capacity)
+    reason = (
+        "a minimal move is an alternating walk whose repeated nodes hang odd cycles together; with "
+        f"{len(known)} of {network.order} degrees public it has at most {length} edges (docs/proofs/degrees.md)"
+    )
+    return length, _pairs(network, edges), reason
+
+
+def _directed(policy: Policy) -> tuple[int, dict[int, int], str] | None:
+    from policygraph.public.moves.bipartite import longest_bipartite_move
+
+    network = policy.domain
+    if not isinstance(network, Network):
+        return None
+    masks = {side: np.zeros(network.order, dtype=bool) for side in ("out", "in")}
+    total = False
+    for fact in policy.system.needed:
+        if isinstance(fact, Degrees):
+            masks[fact.side][fact.positions(network)] = True
+        else:
+            total = True
+    if network.order == 1 and not network.loops:
+        return 0, {}, "there is no pair of nodes"
+    length, edges = longest_bipartite_move(
+        network.order,
+        network.order,
+        masks["out"],
+        masks["in"],
+        total_known=total,
+        loops_forbidden=not network.loops,
+    )
+    reason = (
+        "a minimal move is a closed walk in the bipartite graph of tails and heads that visits each node with a public "
+        f"degree once; it has at most {length} edges (docs/proofs/two-cuboids.md)"
+    )
+    return length, _pairs(network, edges), reason
+
+
+def _pairs(network: Network, edges: Any) -> dict[int, int]:
+    change: dict[int, int] = {}
+    for u, v, amount in edges:
+        cell = int(network.pair_index(u, v))
+        change[cell] = change.get(cell, 0) + int(amount)
+    return change

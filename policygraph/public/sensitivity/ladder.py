@@ -1,0 +1,100 @@
+"""The ladder: reduction, closed form, exact search, proved bound, refusal. Owns :func:`sensitivity`.
+
+Imports the rest of ``public``; open this file first to see which rung answers which policy.
+"""
+
+from __future__ import annotations
+
+import time
+
+from policygraph.errors import InputError
+from policygraph.public.policy import Policy
+from policygraph.public.query.base import Norm, Query
+from policygraph.public.sensitivity.certificate import Sensitivity
+from policygraph.public.sensitivity.found import Found
+
+__all__ = ["sensitivity"]
+
+
+def sensitivity(
+    query: Query, policy: Policy, *, norm: Norm = "l1", time_limit: float | None = 60.0
+) -> Sensitivity:
+    """How much one neighbour step of a policy can change the answer to a query.
+
+    Parameters
+    ----------
+    query
+        A linear query over the policy's domain.
+    policy
+        Who may not be told apart, given what everybody knows.
+    norm
+        ``"l1"`` for pure epsilon, ``"l2"`` for zCDP.
+    time_limit
+        Seconds that a search may take; None for no limit. When it runs out the result is a proved upper bound
+        with the best pair of neighbours found, and says so.
+
+    Returns
+    -------
+    Sensitivity
+        The value, exact or a proved upper bound, with two neighbouring data sets that attain what is attained.
+
+    Raises
+    ------
+    InputError
+        When query and policy are over different domains.
+    RefusedError
+        When no value can be proved; the message says what would help.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"sex": ["F", "M"], "age": 3})
+    >>> policy = pg.Policy(domain, constraints=[pg.Cuboid("sex"), pg.Cuboid("age")])
+    >>> certificate = sensitivity(pg.queries.identity(domain), policy)
+    >>> print(certificate)
+    sensitivity = 4 (L1, exact)
+      neighbours: induced neighbours under exact public facts (Kifer and Machanavajjhala 2011, Definition 4.4)
+      method:     closed form, two public margins
+      why:        a minimal move is a simple cycle in the complete bipartite graph of 2 x 3 margin cells, so it ...
+      attained by two data sets that must look alike:
+        before: ...
+        after:  ...
+
+    Notes
+    -----
+    For every policy the sensitivity is the largest norm of W m over its moves m (``docs/proofs``). Without public facts
+    the moves are the edges of the policy graph; without a graph they are the conformally minimal changes that keep
+    the public facts; with both they are the minimal zero-sum sets of record changes that contain a secret pair.
+    """
+    if norm not in ("l1", "l2"):
+        raise InputError(f"norm={norm!r}: expected 'l1' or 'l2'.", code="sensitivity.norm", value=norm)
+    query.check_domain(policy.domain)
+    deadline = None if time_limit is None else time.monotonic() + float(time_limit)
+    found = _climb(query, policy, norm, deadline)
+    unit = query.unit if norm == "l1" else query.unit**2
+    return Sensitivity(
+        power=found.upper * unit,
+        norm=norm,
+        kind="exact" if found.exact else "upper",
+        lower_power=found.lower * unit,
+        witness=found.witness,
+        method=found.method,
+        reason=found.reason,
+        policy=policy,
+        query=query,
+        steps=found.steps,
+    )
+
+
+def _climb(query: Query, policy: Policy, norm: Norm, deadline: float | None) -> Found:
+    if policy.definition == "edges":
+        from policygraph.public.sensitivity.edges import along_edges
+
+        return along_edges(query, policy, norm, deadline)
+    if policy.definition == "blowfish":
+        from policygraph.public.sensitivity.coupled import coupled
+
+        return coupled(query, policy, norm, deadline)
+    from policygraph.public.sensitivity.induced import induced
+
+    return induced(query, policy, norm, deadline)

@@ -1,0 +1,250 @@
+"""What is given away. Owns :class:`Release`: noisy tables, what was asked, the certificate, the loss; never a true value.
+
+A release can be written as table, Parquet, CSV and JSON, each with its provenance; one made with a seeded source says
+NOT PRIVATE in all of them. Imports ``errors``, ``exact``, ``public``.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from policygraph.errors import InputError
+from policygraph.public.sensitivity.certificate import Sensitivity
+
+__all__ = ["NOT_PRIVATE", "Release", "Table"]
+
+NOT_PRIVATE = "NOT PRIVATE: the noise came from a seeded source and can be recomputed"
+METADATA = b"policygraph"
+JSON_VALUES = 100_000
+"""Tables with more numbers than this are left out of release.json and stand in the Parquet file only."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """One released table.
+
+    Attributes
+    ----------
+    name
+        What it counts.
+    columns
+        Names of its label columns.
+    labels
+        The label columns.
+    values
+        The noisy values: integers, or floats where the query has a unit or weight other than 1.
+    deviation
+        Standard deviation of the noise of one value.
+    within_95
+        At least 95 % of the noise is no larger than this.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    labels: tuple[Any, ...]
+    values: Any
+    deviation: float
+    within_95: float
+
+
+@dataclass(frozen=True)
+class Release:
+    """Noisy answers with all that is needed to use and to check them.
+
+    Attributes
+    ----------
+    tables
+        The released tables.
+    record
+        The provenance: policy, query, certificate, loss, noise, version, one sentence for each stage.
+    """
+
+    tables: tuple[Table, ...]
+    record: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def private(self) -> bool:
+        """False when the noise came from a seeded source."""
+        return bool(self.record["private"])
+
+    @property
+    def certificate(self) -> Sensitivity:
+        """The sensitivity that the noise was scaled to."""
+        return Sensitivity.from_dict(self.record["certificate"])
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What was done, one sentence for each stage."""
+        return tuple(self.record["stages"])
+
+    def values(self, table: int | str = 0) -> Any:
+        """Noisy values of one table, by number or name."""
+        return self._find(table).values
+
+    def _find(self, table: int | str) -> Table:
+        if isinstance(table, int):
+            if not 0 <= table < len(self.tables):
+                raise InputError(
+                    f"table {table}: expected 0 to {len(self.tables) - 1}.", code="release.table"
+                )
+            return self.tables[table]
+        for found in self.tables:
+            if found.name == table:
+                return found
+        names = ", ".join(repr(t.name) for t in self.tables)
+        raise InputError(f"table {table!r}: expected one of {names}.", code="release.table", value=table)
+
+    def table(self, table: int | str | None = None) -> Any:
+        """Return the released numbers as an Arrow table (``.to_pandas()`` makes a data frame).
+
+        Parameters
+        ----------
+        table
+            One table by number or name. None: all of them, one below the other; a column ``table`` names them when
+            there are several, and attributes that a table does not have are null.
+        """
+        if table is not None:
+            return self._arrow([self._find(table)], named=False)
+        made = self._arrow(list(self.tables), named=len(self.tables) > 1)
+        return made.replace_schema_metadata({METADATA: json.dumps(dict(self.record)).encode()})
+
+    def _arrow(self, tables: list[Table], *, named: bool) -> Any:
+        import pyarrow as pa
+
+        names = list(dict.fromkeys(column for table in tables for column in table.columns))
+        pieces = []
+        for table in tables:
+            height = len(table.values)
+            columns: dict[str, Any] = {}
+            if named:
+                columns["table"] = pa.array([table.name] * height, pa.string())
+            for name in names:
+                if name in table.columns:
+                    columns[name] = pa.array(table.labels[table.columns.index(name)])
+                else:
+                    columns[name] = pa.nulls(height)
+            columns[_free("value", names)] = pa.array(table.values)
+            columns[_free("standard_deviation", names)] = pa.array(np.full(height, table.deviation))
+            columns[_free("within_95", names)] = pa.array(np.full(height, table.within_95))
+            if not self.private:
+                columns[_free("warning", names)] = pa.array([NOT_PRIVATE] * height, pa.string())
+            pieces.append(pa.table(columns))
+        return pa.concat_tables(pieces, promote_options="permissive")
+
+    def to_parquet(self, path: Any) -> None:
+        """Write all tables into one Parquet file; the provenance is in its metadata (key ``policygraph``)."""
+        import pyarrow.parquet as pq
+
+        pq.write_table(self.table(), path)
+
+    def to_csv(self, path: Any) -> None:
+        """Write all tables into one CSV file; the provenance goes beside it, see :meth:`to_json`."""
+        from pyarrow import csv
+
+        csv.write_csv(self.table(), path)
+
+    def to_json(self, path: str | Path | None = None, *, values: bool = True) -> str:
+        """Write the provenance, with the tables unless ``values`` is false; to a file when a path is given."""
+        data = dict(self.record)
+        if values:
+            data["tables"] = [
+                {
+                    "name": table.name,
+                    "columns": {
+                        c: np.asarray(x).tolist() for c, x in zip(table.columns, table.labels, strict=True)
+                    },
+                    "values": np.asarray(table.values).tolist(),
+                    "standard_deviation": table.deviation,
+                    "within_95": table.within_95,
+                }
+                for table in self.tables
+            ]
+        text = json.dumps(data, indent=2, ensure_ascii=False)
+        if path is not None:
+            Path(path).write_text(text + "\n", encoding="utf-8")
+        return text
+
+    def write(self, folder: str | Path) -> dict[str, str]:
+        """Write ``release.parquet``, ``release.csv``, ``release.json`` and ``certificate.json`` into a folder.
+
+        Returns
+        -------
+        dict
+            What was written where.
+        """
+        out = Path(folder)
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as cause:
+            raise InputError(f"cannot write into {out}: {cause.strerror}.", code="release.folder") from cause
+        self.to_parquet(out / "release.parquet")
+        self.to_csv(out / "release.csv")
+        small = sum(len(table.values) for table in self.tables) <= JSON_VALUES
+        self.to_json(out / "release.json", values=small)
+        (out / "certificate.json").write_text(
+            json.dumps(self.record["certificate"], indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
+        names = ("release.parquet", "release.csv", "release.json", "certificate.json")
+        return {name: str(out / name) for name in names}
+
+    def to_bytes(self) -> bytes:
+        """The whole release as the bytes of a Parquet file."""
+        sink = io.BytesIO()
+        self.to_parquet(sink)
+        return sink.getvalue()
+
+    @classmethod
+    def from_parquet(cls, source: Any) -> Release:
+        """Read a release back from a Parquet file or its bytes."""
+        import pyarrow.parquet as pq
+
+        table = pq.read_table(io.BytesIO(source) if isinstance(source, bytes) else source)
+        found = (table.schema.metadata or {}).get(METADATA)
+        if found is None:
+            raise InputError("this Parquet file is no release: it has no provenance.", code="release.file")
+        record = json.loads(found)
+        tables, start = [], 0
+        for part in record["parts"]:
+            piece = table.slice(start, part["height"])
+            start += part["height"]
+            names = list(dict.fromkeys(c for p in record["parts"] for c in p["columns"]))
+            values = piece.column(_free("value", names)).to_numpy()
+            labels = tuple(piece.column(c).to_numpy() for c in part["columns"])
+            kind = np.int64 if part["integer"] else np.float64
+            errors = part["standard_deviation"], part["within_95"]
+            tables.append(Table(part["name"], tuple(part["columns"]), labels, values.astype(kind), *errors))
+        return cls(tuple(tables), record)
+
+    def __str__(self) -> str:
+        head = [] if self.private else [NOT_PRIVATE]
+        lines = [*head, *self.sentences]
+        for table in self.tables:
+            lines.append(
+                f"{table.name}: {len(table.values):,} values, standard deviation {table.deviation:.4g}, "
+                f"95 % within {table.within_95:g}"
+            )
+        return "\n".join(lines)
+
+
+def _free(wanted: str, taken: list[str]) -> str:
+    """A column name that no attribute has."""
+    while wanted in taken:
+        wanted = "_" + wanted
+    return wanted
+
+
+def scaled(values: Any, factor: Fraction) -> Any:
+    """Noisy lattice points times their unit: integers stay integers."""
+    if factor == 1:
+        return values
+    if factor.denominator == 1:
+        return values * factor.numerator
+    return values * float(factor)
