@@ -48,7 +48,9 @@ _ADVICE = {
 
 
 def _failure(path: Path, cause: sqlite3.Error) -> LedgerError:
-    number = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    # A text that is no text is found by Python and not by SQLite, so that it carries no code.
+    unknown = sqlite3.SQLITE_CORRUPT if isinstance(cause, sqlite3.OperationalError) else sqlite3.SQLITE_ERROR
+    number = getattr(cause, "sqlite_errorcode", unknown) & 0xFF
     case, advice = _ADVICE.get(number, ("failed", "The ledger could not do it."))
     return LedgerError(
         f"Ledger {path}: {cause}. {advice} Nothing may be released without a recorded charge.",
@@ -79,6 +81,13 @@ def connection(path: Path) -> Iterator[sqlite3.Connection]:
                 opened.close()
         except sqlite3.Error as cause:
             raise _failure(path, cause) from cause
+        except UnicodeDecodeError as cause:
+            # The text of SQLite's own message can quote damaged bytes of the file.
+            raise LedgerError(
+                f"Ledger {path}: its text cannot be read. It is damaged. Restore the latest copy of the file.",
+                code="ledger.damaged",
+                path=path,
+            ) from cause
 
 
 @contextmanager
