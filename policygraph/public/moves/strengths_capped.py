@@ -9,7 +9,7 @@ import operator
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations, combinations_with_replacement, product
+from itertools import chain, combinations, combinations_with_replacement, product
 from math import comb
 from typing import Any
 
@@ -155,14 +155,13 @@ def capped_moves(
 
 
 def _simple_moves(groups: Classes, cells: int, limits: _Limits) -> Iterator[Ints]:
-    found = 0
     within = (pair for members in groups.members for pair in combinations(members, 2))
-    for removed, added in [*((None, j) for j in groups.free), *within]:
+    alone = ((None, j) for j in groups.free)
+    for found, (removed, added) in enumerate(chain(alone, within), start=1):
         row = np.zeros(cells, dtype=np.int64)
         row[added] = 1
         if removed is not None:
             row[removed] = -1
-        found += 1
         limits.check(found)
         yield row
 
@@ -223,9 +222,7 @@ def _class_moves(
                     )
                 first, second = sides[a].picked[left], sides[b].picked[right]
                 good = _minimal(columns, hashes, first, second)
-                yield from (
-                    (tuple(r), tuple(s)) for r, s in zip(first[good].tolist(), second[good].tolist())
-                )
+                yield from ((tuple(r), tuple(s)) for r, s in zip(first[good].tolist(), second[good].tolist()))
 
 
 class _Side:
@@ -269,7 +266,7 @@ def _minimal(
     columns: Ints, hashes: npt.NDArray[np.uint64], first: npt.NDArray[np.int32], second: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.bool_]:
     """Rows where both sides have equal sums and no other parts do; hashes decide "no", sums decide "yes"."""
-    good = (columns[first].sum(axis=1) == columns[second].sum(axis=1)).all(axis=1)
+    good: npt.NDArray[np.bool_] = (columns[first].sum(axis=1) == columns[second].sum(axis=1)).all(axis=1)
     parts = [_part_sums(hashes, side) for side in (first, second)]
     whole = [p.shape[1] - 1 for p in parts]
     for i in range(whole[0] + 1):
@@ -351,7 +348,9 @@ def longest_capped(
     except RefusedError as refusal:
         if kind == "l1" and small.shape[1] and not out_of_time(until):
             return _grown(longest_by_cuts(small, cap, answer, room, ceiling, until), kept, read.shape[1])
-        reason = f"a move of {cap} added and {cap} removed records, each as long as the longest column ({refusal})"
+        reason = (
+            f"a move of {cap} added and {cap} removed records, each as long as the longest column ({refusal})"
+        )
         return Bracket(0, ceiling, None, "bound", reason, kind)
     values = lengths(answer, listed, kind)
     if not len(values):

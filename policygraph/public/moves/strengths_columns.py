@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -69,7 +69,8 @@ def read_vector(vector: Any, cells: int, name: str) -> Ints:
     >>> read_vector([0, 1], 2, "move").tolist()
     [0, 1]
     """
-    return read_matrix(np.asarray(vector).reshape(1, -1), name, cells)[0]
+    row: Ints = read_matrix(np.asarray(vector).reshape(1, -1), name, cells)[0]
+    return row
 
 
 def read_capacity(capacity: int | None) -> int | None:
@@ -162,9 +163,9 @@ def classes_of(matrix: Ints) -> Classes:
     which = which.reshape(-1)
     order = np.argsort(which, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(which[order])) + 1)
-    constrained = distinct.any(axis=1)
+    constrained = np.any(distinct, axis=1).tolist()
     return Classes(
-        np.ascontiguousarray(distinct[constrained]),
+        np.ascontiguousarray(distinct[np.any(distinct, axis=1)]),
         tuple(tuple(g.tolist()) for g, kept in zip(groups, constrained) if kept),
         tuple(j for g, kept in zip(groups, constrained) if not kept for j in g.tolist()),
     )
@@ -209,22 +210,6 @@ def linear_hash(columns: Ints) -> npt.NDArray[np.uint64]:
     multipliers = source.integers(0, 2**64, size=columns.shape[1], dtype=np.uint64) | np.uint64(1)
     total: npt.NDArray[np.uint64] = (columns.astype(np.uint64) * multipliers).sum(axis=1, dtype=np.uint64)
     return total
-
-
-def equal_runs(hashes: npt.NDArray[np.uint64]) -> Iterator[npt.NDArray[np.intp]]:
-    """Index sets of equal hashes that hold at least two.
-
-    Examples
-    --------
-    >>> [r.tolist() for r in equal_runs(np.array([5, 7, 5], dtype=np.uint64))]
-    [[0, 2]]
-    """
-    order = np.argsort(hashes, kind="stable")
-    cuts = np.flatnonzero(np.diff(hashes[order])) + 1
-    starts = np.concatenate([[0], cuts])
-    ends = np.concatenate([cuts, [len(order)]])
-    for i in np.flatnonzero(ends - starts > 1):
-        yield order[starts[i] : ends[i]]
 
 
 def record_total(matrix: Ints) -> tuple[Fraction, ...] | None:

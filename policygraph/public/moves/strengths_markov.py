@@ -161,7 +161,7 @@ class _Search:
             yield from _threes(self.columns, self.hashes, self.pairs)
         if size == 4:
             for quads in self.pairs.quads():
-                yield from (((i, j), (k, l)) for i, j, k, l in quads.tolist())
+                yield from (((i, j), (k, h)) for i, j, k, h in quads.tolist())
             if not self.balanced:
                 yield from _unbalanced_fours(self.columns, self.hashes, self.pairs)
 
@@ -187,7 +187,7 @@ class _Pairs:
         self.sums = sums[self.order]
 
     def quads(self, most: int = 1 << 12) -> Iterator[npt.NDArray[np.int32]]:
-        """Rows (i, j, k, l): columns i and j together equal k and l together, and not zero.
+        """Rows (i, j, k, h): columns i and j together equal k and h together, and not zero.
 
         Different pairs of distinct columns with one sum share no column, no single column is zero and the sum
         is not zero; so no part vanishes and every row is minimal.
@@ -206,10 +206,10 @@ class _Pairs:
                     base = here[b : b + step, None]
                     p = self.order[(base + left[a : a + most]).reshape(-1)]
                     q = self.order[(base + right[a : a + most]).reshape(-1)]
-                    i, j, k, l = self.first[p], self.second[p], self.first[q], self.second[q]
+                    i, j, k, h = self.first[p], self.second[p], self.first[q], self.second[q]
                     total = self.columns[i] + self.columns[j]
-                    same = (total == self.columns[k] + self.columns[l]).all(axis=1) & total.any(axis=1)
-                    yield np.stack([i, j, k, l], axis=1)[same]
+                    same = (total == self.columns[k] + self.columns[h]).all(axis=1) & total.any(axis=1)
+                    yield np.stack([i, j, k, h], axis=1)[same]
 
     def equal_to(self, wanted: npt.NDArray[np.uint64]) -> Iterator[tuple[int, int, int]]:
         """Triples (position in wanted, first, second) whose hashes agree."""
@@ -350,7 +350,9 @@ def _longest(
                 top = int(np.argmax(values))
                 if move is None or values[top] > best:
                     best = int(values[top])
-                    move = change_vector(search.cells, cells[top, :removed], cells[top, removed:])
+                    move = change_vector(
+                        search.cells, cells[top, :removed].tolist(), cells[top, removed:].tolist()
+                    )
             if best >= ceiling or (query is None and best == size):
                 break
             if out_of_time(until):

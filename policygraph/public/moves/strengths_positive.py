@@ -192,7 +192,8 @@ def from_table(matrix: Ints, table: Ints, change: Ints, capacity: int | None, un
             return Reason(text, (t, u), proved=status == "none")
         known.append(found)
     return Reason(
-        "every removed and added record of the move can be exchanged by a shorter change", alternative=known[-1]
+        "every removed and added record of the move can be exchanged by a shorter change",
+        alternative=known[-1],
     )
 
 
@@ -324,7 +325,9 @@ def _somewhere(
                 return Occurrence("yes", point, simple.text)
             status, met = alternative(matrix, np.array(point), t, u, shorter, capacity, until)
             if met is None and status == "none":
-                text = f"on this table no shorter change removes a record of cell {t} and adds one to cell {u}"
+                text = (
+                    f"on this table no shorter change removes a record of cell {t} and adds one to cell {u}"
+                )
                 return Occurrence("yes", point, text)
             if met is None:
                 open_pairs = True

@@ -73,21 +73,18 @@ def positive_moves(
     read = read_matrix(matrix)
     listed = read_matrix(moves, "moves", read.shape[1])
     room = read_capacity(capacity)
-    known = listed if basis is None else read_matrix(basis, "basis", read.shape[1])
-    signed = np.vstack([known, -known])
+    known = _Known(listed if basis is None else read_matrix(basis, "basis", read.shape[1]))
     until = instant(deadline)
     kept = [
-        i
-        for i, g in enumerate(listed)
-        if _decide(read, g, signed, room, basis is not None, until).possible
+        i for i, g in enumerate(listed) if _decide(read, g, known, room, basis is not None, until).possible
     ]
     return listed[kept]
 
 
 def _decide(
-    matrix: Ints, change: Ints, signed: Ints, capacity: int | None, complete: bool, until: float | None
+    matrix: Ints, change: Ints, known: _Known, capacity: int | None, complete: bool, until: float | None
 ) -> Occurrence:
-    """Positive on some table, in one direction or the other; ``signed`` are known moves of both signs."""
+    """Positive on some table, in one direction or the other."""
     if capacity is not None:
         return positive_table(matrix, change, capacity=capacity, deadline=seconds_left(until))
     simple = simple_reason(change)
@@ -96,12 +93,14 @@ def _decide(
     answer = Occurrence("no", None, "each exchange of the move is made by a shorter change")
     for step in (change, -change):
         table = removed_part(step)
-        open_pairs = _uncovered(step, table, signed)
+        open_pairs = _uncovered(step, table, known)
         if not open_pairs:
             continue
         start = plain(table if step is change else table + step)
         if complete:
-            return Occurrence("yes", start, f"no shorter change exchanges the records of cells {open_pairs[0]}")
+            return Occurrence(
+                "yes", start, f"no shorter change exchanges the records of cells {open_pairs[0]}"
+            )
         reason = from_table(matrix, table, step, None, until)
         if reason.alternative is None:
             if reason.proved:
@@ -110,11 +109,36 @@ def _decide(
     return answer
 
 
-def _uncovered(change: Ints, table: Ints, signed: Ints) -> list[tuple[int, int]]:
+class _Known:
+    """Known moves of both signs, short ones first, with the sets of cells they take records from as bits."""
+
+    def __init__(self, moves: Ints) -> None:
+        both = np.vstack([moves, -moves])
+        sizes = np.abs(both).sum(axis=1)
+        order = np.argsort(sizes, kind="stable")
+        self.moves, self.sizes = both[order], sizes[order]
+        self.takes = _bits(self.moves < 0)
+
+    def usable(self, table: Ints, most: int) -> Ints:
+        """Moves of at most ``most`` records that the table allows."""
+        end = int(np.searchsorted(self.sizes, most, side="right"))
+        empty = _bits(table[None, :] == 0)[0]
+        short = self.moves[:end][~(self.takes[:end] & empty).any(axis=1)]
+        allowed: Ints = short[(short + table >= 0).all(axis=1)]
+        return allowed
+
+
+def _bits(flags: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
+    words = -(-flags.shape[1] // 64)
+    padded = np.zeros((flags.shape[0], 64 * words), dtype=bool)
+    padded[:, : flags.shape[1]] = flags
+    return np.packbits(padded, axis=1).view(np.uint64)
+
+
+def _uncovered(change: Ints, table: Ints, known: _Known) -> list[tuple[int, int]]:
     """Pairs of removed and added cells that the known moves, alone or two together, do not exchange."""
     shorter = int(np.abs(change).sum()) - 1
-    sizes = np.abs(signed).sum(axis=1)
-    usable = signed[(sizes <= shorter) & (signed + table >= 0).all(axis=1)]
+    usable = known.usable(table, shorter)
     removed, added = np.flatnonzero(change < 0), np.flatnonzero(change > 0)
     covered = (usable[:, removed] < 0).T.astype(np.int64) @ (usable[:, added] > 0).astype(np.int64)
     left = []
@@ -172,14 +196,13 @@ def longest_positive(
     wanted = read_query(query, read.shape[1])
     kind = read_norm(norm)
     room = read_capacity(capacity)
-    known = listed if basis is None else read_matrix(basis, "basis", read.shape[1])
-    signed = np.vstack([known, -known])
+    known = _Known(listed if basis is None else read_matrix(basis, "basis", read.shape[1]))
     until = instant(deadline)
     values = lengths(wanted, listed, kind)
     upper: int | None = None
     reason = "moves were taken from the longest down; every longer one is positive on no table"
     for i in np.argsort(-values, kind="stable").tolist():
-        answer = _decide(read, listed[i], signed, room, basis is not None, until)
+        answer = _decide(read, listed[i], known, room, basis is not None, until)
         if not answer.possible:
             continue
         if upper is None:

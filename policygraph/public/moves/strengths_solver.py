@@ -83,16 +83,14 @@ class Points:
 
     def _check(self, point: tuple[int, ...]) -> None:
         sums = [sum(int(a) * p for a, p in zip(row, point) if a) for row in self.matrix]
-        inside = all(
-            low <= p and (u is None or p <= u) for low, p, u in zip(self.lower, point, self.upper)
-        )
+        inside = all(low <= p and (u is None or p <= u) for low, p, u in zip(self.lower, point, self.upper))
         held = all(
             any(point[j] <= c if side == "<=" else point[j] >= c for j, side, c in clause)
             for clause in self.clauses
         )
-        short = self.at_most is None or sum(
-            int(w) * p for w, p in zip(self.at_most[0], point)
-        ) <= self.at_most[1]
+        short = (
+            self.at_most is None or sum(int(w) * p for w, p in zip(self.at_most[0], point)) <= self.at_most[1]
+        )
         if sums != [int(v) for v in self.values] or not (inside and held and short):
             raise RefusedError(
                 "The solver returned a point that breaks its constraints; nothing is concluded from it. "

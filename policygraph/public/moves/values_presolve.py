@@ -116,7 +116,10 @@ def presolve_values(matrix: Any, values: Sequence[int | None], capacity: int | N
         if b is not None
     ]
     for _ in range(MOST_ROUNDS):
-        if not any([_tighten(b, cells, lower, upper) for b, cells in rows]):
+        moved = False
+        for b, cells in rows:
+            moved |= _tighten(b, cells, lower, upper)
+        if not moved:
             break
     kept = tuple(j for j in range(read.shape[1]) if upper[j] != lower[j])
     return CellBounds(kept, tuple(lower), tuple(upper))
@@ -155,7 +158,9 @@ def _tighten(value: int, cells: list[tuple[int, int]], lower: list[int], upper: 
         others_most = None if no_most - {j} else most - (own_most or 0)
         top = None if others_least is None else value - others_least
         bottom = None if others_most is None else value - others_most
-        new_high = top // a if a > 0 and top is not None else bottom // a if a < 0 and bottom is not None else None
+        new_high = (
+            top // a if a > 0 and top is not None else bottom // a if a < 0 and bottom is not None else None
+        )
         new_low = -(-bottom // a) if a > 0 and bottom is not None else None
         if a < 0 and top is not None:
             new_low = -(-top // a)
