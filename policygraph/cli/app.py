@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 
-import click
 import typer
 
 from policygraph.cli import audits, budget, explaining, policies, releases
@@ -55,19 +54,9 @@ app.add_typer(budget.app, name="budget")
 def run(arguments: list[str]) -> int:
     """Run the command with these arguments and return its exit status."""
     try:
-        done = app(arguments, standalone_mode=False, prog_name="policygraph")
-        return int(done or 0)
-    except click.exceptions.Exit as stop:
-        return int(stop.exit_code)
-    except click.exceptions.NoArgsIsHelpError as help_text:
-        help_text.show()
-        return 2
-    except click.ClickException as wrong:
-        wrong.show()
-        return 2
-    except click.Abort:
-        typer.echo("stopped", err=True)
-        return 2
+        app(arguments, prog_name="policygraph")
+    except SystemExit as stop:  # the way the argument reader ends, after it has shown its own errors
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except PolicyGraphError as refusal:
         typer.echo(f"policygraph: {refusal} [{refusal.code}]", err=True)
         return refusal.exit_status
@@ -83,3 +72,4 @@ def run(arguments: list[str]) -> int:
             err=True,
         )
         return 1
+    return 0

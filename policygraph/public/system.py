@@ -170,12 +170,11 @@ class System:
             part = slice(stacked.indptr[row], stacked.indptr[row + 1])
             order = np.argsort(stacked.indices[part], kind="stable")
             key = stacked.indices[part][order].tobytes() + b"|" + stacked.data[part][order].tobytes()
-            if key in seen:
-                first = seen[key]
-                if values[first] is None:
-                    values[first] = values[row]
-            else:
-                seen[key] = row
+            first = seen.setdefault(key, row)
+            if first != row and values[first] is None:
+                values[first] = values[row]
+            # A repeated row with another value stays, so that the contradiction is seen.
+            if first == row or values[row] not in (None, values[first]):
                 keep.append(row)
         return stacked[keep], [values[row] for row in keep]
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from policygraph.errors import InputError
 
 __all__ = ["peel"]
@@ -133,19 +135,25 @@ def peel(
     decomposition takes O(edges) steps, the size of the output, and O(vertices) for each uncrossing; on a
     bipartite graph every return is even and nothing is ever uncrossed.
     """
-    sign = [1 if v > 0 else -1 for v in value]
-    left = [abs(v) for v in value]
-    incident: list[list[int]] = [[] for _ in range(2 * len(free))]
-    for edge, (a, b) in enumerate(zip(tail, head)):
-        incident[2 * a + (sign[edge] > 0)].append(edge)
-        if a != b:
-            incident[2 * b + (sign[edge] > 0)].append(edge)
+    ends, signs = np.asarray([tail, head], dtype=np.int64), np.asarray(value, dtype=np.int64) > 0
+    sign, left = np.where(signs, 1, -1).tolist(), [abs(v) for v in value]
+    # Half-edges sorted by vertex and sign: those of slot 2 * vertex + (sign > 0) lie in one run.
+    # A loop has one, since taking it uses up both of its ends.
+    proper = ends[0] != ends[1]
+    slots = np.concatenate([2 * ends[0] + signs, (2 * ends[1] + signs)[proper]])
+    owners = np.concatenate([np.arange(len(signs)), np.flatnonzero(proper)])
+    order = np.argsort(slots, kind="stable")
+    incident = owners[order].tolist()
+    bounds = np.searchsorted(slots[order], np.arange(2 * len(free) + 1))
+    top, bottom = bounds[1:].tolist(), bounds[:-1].tolist()
 
     def available(vertex: int, wanted: int) -> int:
-        stack = incident[2 * vertex + (wanted > 0)]
-        while stack and not left[stack[-1]]:
-            stack.pop()
-        return stack[-1] if stack else -1
+        slot = 2 * vertex + (wanted > 0)
+        at, end = top[slot], bottom[slot]
+        while at > end and not left[incident[at - 1]]:
+            at -= 1
+        top[slot] = at
+        return incident[at - 1] if at > end else -1
 
     def counted(edges: list[int]) -> tuple[int, dict[int, int]]:
         units: dict[int, int] = {}
@@ -159,7 +167,8 @@ def peel(
 
     trail = _Trail(len(free))
     # Free vertices first: once their edges are used up, no walk can end at one.
-    for start in sorted(range(len(free)), key=lambda vertex: not free[vertex]):
+    starts = [v for v, is_free in enumerate(free) if is_free] + [v for v, f in enumerate(free) if not f]
+    for start in starts:
         while True:
             edge = max(available(start, 1), available(start, -1))
             if edge < 0:

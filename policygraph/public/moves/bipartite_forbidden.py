@@ -8,7 +8,7 @@ Owns the reduction to a longest cycle and the bracket it returns; imports :mod:`
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -198,7 +198,7 @@ def longest_with_forbidden(
     right: int,
     known_left: Known,
     known_right: Known,
-    forbidden: Iterable[tuple[int, int]],
+    forbidden: Iterable[Sequence[int]],
     *,
     total_known: bool = False,
     time_limit: float = 10.0,
@@ -210,7 +210,7 @@ def longest_with_forbidden(
     left, right, known_left, known_right, total_known
         As for :func:`~policygraph.public.moves.bipartite_longest.longest_bipartite_move`.
     forbidden
-        The cells (left, right) that do not exist.
+        The cells (left, right) that do not exist; pairs or the rows of an integer array.
     time_limit
         Seconds after which a search stops; what is returned then is a proved interval.
 
@@ -241,7 +241,13 @@ def longest_with_forbidden(
     deadline = time.monotonic() + time_limit
     r, c = as_count(left, "left", 1), as_count(right, "right", 1)
     masks = known_mask(known_left, r, "known_left"), known_mask(known_right, c, "known_right")
-    cells = {(as_count(a, "forbidden left end"), as_count(b, "forbidden right end")) for a, b in forbidden}
+    cells = set()
+    for pair in forbidden:
+        if len(pair) != 2:
+            raise InputError(
+                f"forbidden cell {pair!r}: expected a pair (left, right).", code="moves.forbidden", cell=pair
+            )
+        cells.add((as_count(pair[0], "forbidden left end"), as_count(pair[1], "forbidden right end")))
     outside = [cell for cell in cells if cell[0] >= r or cell[1] >= c]
     if outside:
         raise InputError(

@@ -7,8 +7,9 @@ something out.
 
 from __future__ import annotations
 
+import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +25,15 @@ Longs = npt.NDArray[np.int64]
 ENTRY_LIMIT = 2**28
 """Entries stay far enough from 2^31 that the difference of two of them cannot overflow."""
 
-COMPILED_FROM = 30_000
-"""Pairs in one level from which the compiled loop pays for its loading."""
+KERNELS = "policygraph.public.moves._graver_kernels"
+
+COMPILED_FROM = 3_000_000
+"""Pairs times reducers in one level from which the compiled loop pays for its loading."""
+
+NOT_UNIT = 2
+"""Stands for the height of a vector with an entry beyond 1, as in the compiled loop."""
+
+_EMPTY = np.zeros(0, dtype=np.int64)
 
 
 class IncompleteBasisError(RefusedError):
@@ -90,15 +98,16 @@ def _weights(columns: int) -> Longs:
 
 
 def _masks(rows: Ints, coordinates: list[int]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """Return bit masks of the positive and of the negative entries on the coordinates, 64 columns to a word."""
-    words = max(1, -(-rows.shape[1] // 64))
-    positive = np.zeros((rows.shape[0], words), dtype=np.uint64)
-    negative = np.zeros((rows.shape[0], words), dtype=np.uint64)
-    for c in coordinates:
-        bit = np.uint64(1 << (c % 64))
-        positive[:, c // 64] |= np.where(rows[:, c] > 0, bit, np.uint64(0))
-        negative[:, c // 64] |= np.where(rows[:, c] < 0, bit, np.uint64(0))
-    return positive, negative
+    """Return bit masks of the positive and of the negative entries on the coordinates, 64 of them to a word."""
+    count = rows.shape[0]
+    words = max(1, -(-len(coordinates) // 64))
+    part = rows[:, coordinates]
+    masks = []
+    for side in (part > 0, part < 0):
+        padded = np.zeros((count, 64 * words), dtype=np.bool_)
+        padded[:, : len(coordinates)] = side
+        masks.append(np.packbits(padded, axis=1).view(np.uint64).reshape(count, words))
+    return masks[0], masks[1]
 
 
 def _signed(rows: Ints, coordinate: int) -> Ints:
@@ -133,89 +142,124 @@ def _representatives(rows: Ints, permutations: Longs) -> npt.NDArray[np.bool_]:
     return marks
 
 
-@dataclass
+class _Store:
+    """Vectors that only ever grow in number, with their masks on the old coordinates."""
+
+    def __init__(self, old: list[int], coordinate: int, columns: int) -> None:
+        self.old = old
+        self.coordinate = coordinate
+        self.weights = _weights(columns)
+        words = max(1, -(-len(old) // 64))
+        self.count = 0
+        self.vectors: Ints = np.empty((16, columns), dtype=np.int32)
+        self.positive = np.empty((16, words), dtype=np.uint64)
+        self.negative = np.empty((16, words), dtype=np.uint64)
+        self.keys = np.empty(16, dtype=np.uint64)
+        self.heights = np.empty(16, dtype=np.int8)
+        # What the compiled loop has learnt about partners, and from how many reducers.
+        self.forbid = np.zeros((16, 3, 2 * words), dtype=np.uint64)
+        self.forbidden = np.zeros(16, dtype=np.int64)
+
+    def append(self, block: Ints) -> None:
+        """Add the vectors of a block at the end."""
+        need = self.count + block.shape[0]
+        if need > self.vectors.shape[0]:
+            size = max(need, 2 * self.vectors.shape[0])
+            for name in ("vectors", "positive", "negative", "keys", "heights", "forbid", "forbidden"):
+                array = getattr(self, name)
+                grown = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
+                grown[: self.count] = array[: self.count]
+                setattr(self, name, grown)
+        here = slice(self.count, need)
+        self.vectors[here] = block
+        self.positive[here], self.negative[here] = _masks(block, self.old)
+        self.keys[here] = (block.astype(np.int64) @ self.weights).view(np.uint64)
+        height = block[:, self.coordinate]
+        unit = (np.abs(block[:, self.old]).max(axis=1, initial=0) <= 1) & (np.abs(height) <= 1)
+        self.heights[here] = np.where(unit, height, NOT_UNIT)
+        self.count = need
+
+
 class _Step:
     """One lifting step: the vectors of the old projection, and the coordinate that comes in."""
 
-    old: list[int]
-    coordinate: int
-    upper: Longs
-    permutations: Longs
-    limits: Limits
-    all_by_norm: dict[int, list[Ints]] = field(default_factory=dict)
-    pairs_by_norm: dict[int, Ints] = field(default_factory=dict)
-    marks: dict[int, npt.NDArray[np.bool_]] = field(default_factory=dict)
+    def __init__(
+        self, old: list[int], coordinate: int, upper: Longs, permutations: Longs, limits: Limits
+    ) -> None:
+        self.old = old
+        self.coordinate = coordinate
+        self.upper = upper
+        self.permutations = permutations
+        self.limits = limits
+        self.blocks: dict[int, list[Ints]] = {}
+        self.pool = _Store(old, coordinate, upper.size)
+        self.reducers = _Store(old, coordinate, upper.size)
+        self.spans: dict[int, tuple[int, int, Longs]] = {}
 
     def run(self, vectors: Ints) -> Ints:
         """Return the minimal vectors of the larger projection."""
         norms = np.abs(vectors[:, self.old]).sum(axis=1)
         vectors = _signed(vectors, self.coordinate)
-        for norm in np.unique(norms):
-            self.all_by_norm[int(norm)] = [vectors[norms == norm]]
+        for norm in np.unique(norms).tolist():
+            self.blocks[norm] = [vectors[norms == norm]]
         count = vectors.shape[0]
-        for norm, blocks in self.all_by_norm.items():
-            if norm > 0:
-                self._open(norm, blocks)
+        # The largest norm of a vector that can be part of a pair; pairs reach twice as far.
+        longest = int(norms[vectors[:, self.coordinate] != 0].max(initial=0))
         level = 1
-        while self.pairs_by_norm and level < 2 * max(self.pairs_by_norm):
+        for block in self.blocks.get(0, []):
+            self.reducers.append(block)
+        while level < 2 * longest:
             level += 1
+            self._pairable(level - 1)
+            if level % 2 == 0:
+                for block in self.blocks.get(level // 2, []):
+                    self.reducers.append(block)
             fresh = self._level(level)
             if fresh.shape[0]:
                 count += fresh.shape[0]
                 self.limits.check(count)
-                self.all_by_norm.setdefault(level, []).append(fresh)
-                self._open(level, self.all_by_norm[level])
+                self.blocks.setdefault(level, []).append(fresh)
+                if np.any(fresh[:, self.coordinate]):
+                    longest = max(longest, level)
         return np.concatenate(
-            [vectors[:0], *(block for norm in sorted(self.all_by_norm) for block in self.all_by_norm[norm])]
+            [vectors[:0], *(block for norm in sorted(self.blocks) for block in self.blocks[norm])]
         )
 
-    def _open(self, norm: int, blocks: list[Ints]) -> None:
+    def _pairable(self, norm: int) -> None:
         """Make the vectors of a norm that change at the new coordinate ready for pairing."""
-        block = np.concatenate(blocks)
-        block = block[block[:, self.coordinate] != 0]
-        if block.shape[0]:
-            self.pairs_by_norm[norm] = block
-            self.marks[norm] = _representatives(block, self.permutations)
+        for block in self.blocks.get(norm, []):
+            start, _, _ = self.spans.get(norm, (self.pool.count, 0, None))
+            self.pool.append(block[block[:, self.coordinate] != 0])
+            self.spans[norm] = (start, self.pool.count, _EMPTY)
+        if norm in self.spans:
+            start, stop, _ = self.spans[norm]
+            marks = _representatives(self.pool.vectors[start:stop], self.permutations)
+            self.spans[norm] = (start, stop, start + np.flatnonzero(marks))
 
     def _level(self, level: int) -> Ints:
         """Return the irreducible differences whose norm on the old coordinates is ``level``."""
-        norms = [norm for norm in sorted(self.pairs_by_norm) if norm < level]
-        tasks = [(a, level - a) for a in norms if 2 * a <= level and level - a in self.pairs_by_norm]
-        width = self.upper.size
-        nothing = np.zeros((0, width), dtype=np.int32)
-        if not tasks:
-            return nothing
-        reducers = np.concatenate(
-            [nothing]
-            + [
-                block
-                for norm in sorted(self.all_by_norm)
-                if 2 * norm <= level
-                for block in self.all_by_norm[norm]
-            ]
-        )
-        used = sorted({norm for task in tasks for norm in task})
-        offset = dict(
-            zip(used, np.cumsum([0] + [self.pairs_by_norm[norm].shape[0] for norm in used]).tolist())
-        )
-        pool = np.concatenate([self.pairs_by_norm[norm] for norm in used])
         rows: list[Longs] = []
         starts: list[Longs] = []
         stops: list[Longs] = []
-        for small, large in tasks:
-            sides = [(small, large), (large, small)]
-            row_norm, other = min(
-                sides, key=lambda s: int(self.marks[s[0]].sum()) * self.pairs_by_norm[s[1]].shape[0]
-            )
-            chosen = np.flatnonzero(self.marks[row_norm]) + offset[row_norm]
-            end = offset[other] + self.pairs_by_norm[other].shape[0]
-            plain = small == large and chosen.size == self.pairs_by_norm[small].shape[0]
+        for small, (start, stop, chosen) in self.spans.items():
+            if 2 * small > level or level - small not in self.spans or start == stop:
+                continue
+            start_other, stop_other, chosen_other = self.spans[level - small]
+            work = 0
+            if chosen_other.size * (stop - start + work) < chosen.size * (stop_other - start_other + work):
+                chosen, start_other, stop_other = chosen_other, start, stop
+            all_with_all = 2 * small == level and chosen.size == stop - start
             rows.append(chosen)
-            starts.append(chosen + 1 if plain else np.full(chosen.size, offset[other], dtype=np.int64))
-            stops.append(np.full(chosen.size, end, dtype=np.int64))
-        work = (pool, np.concatenate(rows), np.concatenate(starts), np.concatenate(stops), reducers)
-        pairs = int((work[3] - work[2]).sum())
-        found = self._compiled(*work) if pairs >= COMPILED_FROM else self._plain(*work)
+            starts.append(chosen + 1 if all_with_all else np.full(chosen.size, start_other, dtype=np.int64))
+            stops.append(np.full(chosen.size, stop_other, dtype=np.int64))
+        nothing = np.zeros((0, self.upper.size), dtype=np.int32)
+        pairs = sum(int((b - a).sum()) for a, b in zip(starts, stops))
+        if not pairs:
+            return nothing
+        tasks = (np.concatenate(rows), np.concatenate(starts), np.concatenate(stops))
+        effort = pairs * (50 + self.reducers.count)
+        compiled = effort >= (COMPILED_FROM // 100 if KERNELS in sys.modules else COMPILED_FROM)
+        found = self._compiled(*tasks) if compiled else self._plain(*tasks)
         if not found.shape[0]:
             return nothing
         if int(np.abs(found).max()) >= ENTRY_LIMIT:
@@ -227,11 +271,14 @@ class _Step:
         found = np.concatenate([found[:, permutation] for permutation in self.permutations])
         return unique_rows(_signed(found, self.coordinate)).astype(np.int32, copy=False)
 
-    def _plain(self, pool: Ints, rows: Longs, starts: Longs, stops: Longs, reducers: Ints) -> Ints:
+    def _plain(self, rows: Longs, starts: Longs, stops: Longs) -> Ints:
         """Do a small level with numpy."""
         self.limits.check(0)
-        old = pool[:, self.old]
-        positive, negative = (old > 0).astype(np.float32), (old < 0).astype(np.float32)
+        pool = self.pool.vectors[: self.pool.count]
+        positive, negative = (
+            (pool[:, self.old] > 0).astype(np.float32),
+            (pool[:, self.old] < 0).astype(np.float32),
+        )
         index = np.arange(pool.shape[0])
         clash = positive[rows] @ positive.T + negative[rows] @ negative.T
         allowed = (
@@ -239,28 +286,26 @@ class _Step:
         )
         first, second = np.nonzero(allowed)
         sums = unique_rows(_signed(pool[rows[first]] - pool[second], self.coordinate))
-        within = self.old
-        caps = self.upper[within]
-        sums = sums[np.all((caps < 0) | (np.abs(sums[:, within]) <= caps), axis=1)]
-        coordinates = [*self.old, self.coordinate]
-        for reducer in reducers[:, coordinates]:
-            for sign in (1, -1):
-                support = np.flatnonzero(reducer)
-                values = sign * reducer[support]
-                part = sums[:, [coordinates[i] for i in support]] * np.sign(values)
-                sums = sums[~np.all(part >= np.abs(values), axis=1)]
+        caps = self.upper[self.old]
+        sums = sums[np.all((caps < 0) | (np.abs(sums[:, self.old]) <= caps), axis=1)]
+        coordinates = np.array([*self.old, self.coordinate])
+        for reducer in self.reducers.vectors[: self.reducers.count, coordinates]:
+            if not sums.shape[0]:
+                break
+            support = np.flatnonzero(reducer)
+            part = sums[:, coordinates[support]] * np.sign(reducer[support])
+            size = np.abs(reducer[support])
+            sums = sums[~(np.all(part >= size, axis=1) | np.all(-part >= size, axis=1))]
         return sums.astype(np.int32, copy=False)
 
-    def _compiled(self, pool: Ints, rows: Longs, starts: Longs, stops: Longs, reducers: Ints) -> Ints:
+    def _compiled(self, rows: Longs, starts: Longs, stops: Longs) -> Ints:
         """Do a large level with the compiled loop, growing its buffers and watching the clock between calls."""
-        from policygraph.public.moves._graver_kernels import pair_rows
+        from policygraph.public.moves._graver_kernels import fill_table, pair_rows
 
-        coordinates = [*self.old, self.coordinate]
-        positive, negative = _masks(pool, self.old)
-        reducer_masks = _masks(reducers, coordinates)
-        keys = (pool.astype(np.int64) @ _weights(pool.shape[1])).view(np.uint64)
+        pool, reducers, total = self.pool, self.reducers, self.reducers.count
+        coordinates = np.array([*self.old, self.coordinate], dtype=np.int64)
         span = int((stops - starts).max())
-        size = 1 << max(16, (4 * span).bit_length())
+        size = 1 << max(10, (2 * span).bit_length())
         table = np.full(2 * size, -1, dtype=np.int64)
         seen = np.empty((size, 2), dtype=np.int64)
         seen_keys = np.empty(size, dtype=np.uint64)
@@ -269,26 +314,18 @@ class _Step:
         step = max(1, 20_000_000 // max(1, span))
         while row < rows.size:
             row, seen_count, out_count, full = pair_rows(
-                pool, positive, negative, keys, rows, row, min(rows.size, row + step), starts, stops,
-                reducers, reducer_masks[0], reducer_masks[1], np.array(coordinates, dtype=np.int64),
-                self.coordinate // 64, np.uint64(1 << (self.coordinate % 64)), self.coordinate, self.upper,
+                pool.vectors, pool.positive, pool.negative, pool.keys, pool.forbid, pool.forbidden,
+                rows, row, min(rows.size, row + step), starts, stops,
+                reducers.vectors[:total], reducers.positive[:total], reducers.negative[:total], reducers.heights[:total],
+                coordinates, self.coordinate, self.upper,
                 table, seen, seen_keys, seen_count, out, out_count,
             )  # fmt: skip
             self.limits.check(out_count)
             if full:
                 seen, seen_keys, out = (np.concatenate([a, np.empty_like(a)]) for a in (seen, seen_keys, out))
-                table = _rehash(seen_keys, seen_count, 2 * seen.shape[0])
-        pairs = out[:out_count]
-        return pool[pairs[:, 0]] - pool[pairs[:, 1]]
-
-
-def _rehash(keys: npt.NDArray[np.uint64], count: int, size: int) -> Longs:
-    """Build the hash table of the compiled loop anew for more entries."""
-    from policygraph.public.moves._graver_kernels import fill_table
-
-    table = np.full(size, -1, dtype=np.int64)
-    fill_table(table, keys, count)
-    return table
+                table = np.full(2 * seen.shape[0], -1, dtype=np.int64)
+                fill_table(table, seen_keys, seen_count)
+        return pool.vectors[out[:out_count, 0]] - pool.vectors[out[:out_count, 1]]
 
 
 def lattice_graver(matrix: Objects, upper: Longs, permutations: Longs, limits: Limits) -> Longs:

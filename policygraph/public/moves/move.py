@@ -238,15 +238,12 @@ def _moves(policy: Policy) -> Iterator[Move]:
 
 
 def _edge_moves(policy: Policy) -> Iterator[Move]:
-    from policygraph.public.graphs import BOTTOM
+    from policygraph.public.graphs import Bottom
 
     if policy.graph is None:
         return
     for u, v in policy.graph.edges():
-        if u is BOTTOM or v is BOTTOM:
-            yield Move.of(policy, {v if u is BOTTOM else u: 1})
-        else:
-            yield Move.of(policy, {u: -1, v: 1})
+        yield Move.of(policy, {u: 1} if isinstance(v, Bottom) else {u: -1, v: 1})
 
 
 def _induced_moves(policy: Policy) -> Iterator[Move]:

@@ -44,6 +44,9 @@ from policygraph.public.moves.strengths_columns import (
 MOST_SUMS = 2_000_000
 """Multisets of columns that are held at once."""
 
+FEW_SUMS = 20_000
+"""Up to so many multisets the listing is faster than starting a solver."""
+
 MOST_MATCHES = 20_000_000
 """Pairs of multisets with equal sums that are looked at."""
 
@@ -186,13 +189,17 @@ def _within(way: tuple[int, ...], capacity: int | None) -> bool:
     return capacity is None or max(Counter(way).values()) <= capacity
 
 
+def _sums(columns: int, cap: int) -> int:
+    return sum(comb(columns + s - 1, s) for s in range(1, cap + 1))
+
+
 def _class_moves(
     columns: Ints, cap: int, balanced: bool, limits: _Limits
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
     count = len(columns)
     if count == 0:
         return
-    total = sum(comb(count + s - 1, s) for s in range(1, cap + 1))
+    total = _sums(count, cap)
     if total > MOST_SUMS:
         raise RefusedError(
             f"{count} distinct columns and a cap of {cap} make {total} sums: expected at most {MOST_SUMS}. "
@@ -327,7 +334,7 @@ def longest_capped(
 
     Notes
     -----
-    Rungs: listing; for L1, a search over all kernel vectors under the cap by CP-SAT, in which vectors that are
+    Rungs: listing (for L1 and a large problem, a short search first); for L1, a search over all kernel vectors under the cap by CP-SAT, in which vectors that are
     not minimal are cut off one by one; else the bound 2m times the longest column of the query, by the triangle
     inequality.
     """
@@ -343,6 +350,13 @@ def longest_capped(
     answer = None if wanted is None else np.ascontiguousarray(wanted[:, kept])
     ceiling = _ceiling(answer, cap, room, kind)
     half = None if until is None else (seconds_left(until) or 0.0) / 2
+    if kind == "l1" and _sums(len(kept), cap) > FEW_SUMS:
+        # often the ceiling itself is reached, which a short search shows without any listing
+        soon = instant(3.0 if half is None else min(3.0, half))
+        quick = longest_by_cuts(small, cap, answer, room, ceiling, soon, most_cuts=40)
+        if quick.exact:
+            return _grown(quick, kept, read.shape[1])
+        ceiling = quick.upper
     try:
         listed = capped_moves(small, cap, room, max_moves=max_moves, deadline=half)
     except RefusedError as refusal:

@@ -19,7 +19,13 @@ MOST_CUTS = 5_000
 
 
 def longest_by_cuts(
-    matrix: Ints, cap: int, query: Ints | None, capacity: int | None, ceiling: int, until: float | None
+    matrix: Ints,
+    cap: int,
+    query: Ints | None,
+    capacity: int | None,
+    ceiling: int,
+    until: float | None,
+    most_cuts: int = MOST_CUTS,
 ) -> Bracket:
     """Bracket the largest L1 answer to a minimal move under a cap.
 
@@ -31,6 +37,8 @@ def longest_by_cuts(
         A proved upper bound to start from.
     until
         Instant to stop at.
+    most_cuts
+        Vectors to cut off before stopping.
 
     Returns
     -------
@@ -52,15 +60,17 @@ def longest_by_cuts(
     best, move, upper = 0, None, ceiling
     reason = "the search over all kernel vectors under the cap was completed"
     while upper > best:
-        if out_of_time(until) or search.cuts > MOST_CUTS:
-            reason = "time was out; the solver's bound over all kernel vectors under the cap holds"
+        if out_of_time(until) or search.cuts > most_cuts:
+            reason = "the search was stopped; the solver's bound over all kernel vectors under the cap holds"
             break
         point, bound = search.solve(best + 1, upper, until)
         if bound is not None:
             upper = max(best, min(upper, bound))
         if point is None:
             if bound is None:
-                reason = "time was out; the solver's bound over all kernel vectors under the cap holds"
+                reason = (
+                    "the search was stopped; the solver's bound over all kernel vectors under the cap holds"
+                )
                 break
             continue
         try:

@@ -162,8 +162,8 @@ def _slice(
     masks = []
     for size, known in zip(sizes, (known_left, known_right), strict=True):
         mask = np.full(prod(size), known is None, dtype=bool)
-        for cell in known or ():
-            mask[_encode(cell, size)] = True
+        for codes_of in known or ():
+            mask[_encode(codes_of, size)] = True
         masks.append(mask)
     length, walk = longest_bipartite_move(
         len(masks[0]), len(masks[1]), masks[0], masks[1], total_known=total and not shared

@@ -260,7 +260,8 @@ def _capped(moves: Ints, cap: int | None) -> Ints:
         return moves
     added = np.maximum(moves, 0).sum(axis=1)
     removed = np.maximum(-moves, 0).sum(axis=1)
-    return moves[np.maximum(added, removed) <= cap]
+    kept: Ints = moves[np.maximum(added, removed) <= cap]
+    return kept
 
 
 def _longest_of(problem: Problem, moves: Ints, norm: Norm) -> Found:
