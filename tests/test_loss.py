@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policygraph.errors import InputError
-from policygraph.public.loss import Epsilon, EpsilonDelta, Rho, _good_order, _ln_up, loss_from_json
+from policygraph.public.loss import Epsilon, EpsilonDelta, Rho, loss_from_json
+from policygraph.public.zcdp import good_order, ln_up
 from tests.oracles.losses import decimal, gaussian_delta, zcdp_delta, zcdp_epsilon_by_grid
 
 positive = st.fractions(min_value=Fraction(1, 10**6), max_value=1000)
@@ -151,7 +152,7 @@ def test_groups():
 @given(st.fractions(Fraction(1, 10**9), 10**9))
 def test_logarithm_is_bounded_from_above_and_closely(value):
     exact = decimal(value).ln(Context(prec=100))
-    assert Fraction(exact) <= _ln_up(value) <= Fraction(exact) + abs(Fraction(exact)) / 10**50
+    assert Fraction(exact) <= ln_up(value) <= Fraction(exact) + abs(Fraction(exact)) / 10**50
 
 
 @given(rhos, deltas)
@@ -160,7 +161,7 @@ def test_conversion_is_certified_by_the_printed_formula_and_nearly_tight(rho, de
     stated = Rho(rho).to_epsilon_delta(delta)
     assert stated.delta == delta
     if rho > 2 * delta * delta:
-        assert zcdp_delta(rho, stated.epsilon, _good_order(rho, delta)) <= decimal(delta)
+        assert zcdp_delta(rho, stated.epsilon, good_order(rho, delta)) <= decimal(delta)
         assert float(stated.epsilon) <= max(zcdp_epsilon_by_grid(float(rho), float(delta)), 1e-12) * 1.001
 
 
@@ -169,7 +170,7 @@ def test_conversion_is_certified_by_the_printed_formula_and_nearly_tight(rho, de
 def test_largest_rho_is_certified_and_a_little_more_is_not(epsilon, delta):
     rho = EpsilonDelta(epsilon, delta).to_rho().value
     if rho > 2 * delta * delta:
-        order = _good_order(rho, delta)
+        order = good_order(rho, delta)
         assert zcdp_delta(rho, epsilon, order) <= decimal(delta) * (1 + Decimal("1e-5"))
         assert zcdp_epsilon_by_grid(float(rho) * 1.01, float(delta)) > float(epsilon)
     else:

@@ -1,8 +1,6 @@
 """Privacy losses as exact numbers: pure epsilon, zCDP rho, and (epsilon, delta) by conversion.
 
-Owns the three kinds of loss, their sequential composition, and the roundings of their conversions, which
-always go towards more privacy. May import ``errors``, ``exact`` and, inside the conversion only,
-``dp_accounting``.
+Owns the three kinds of loss and their sequential composition. May import ``errors``, ``exact`` and ``zcdp``.
 
 A mechanism is charged with an :class:`Epsilon` or a :class:`Rho`. Each knows the norm in which it wants a
 sensitivity, so that Laplace noise cannot be scaled to an L2 sensitivity nor Gaussian noise to an L1 one. An
@@ -13,22 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
-from math import ceil, exp2, floor, log, sqrt
+from math import ceil, floor
 from typing import ClassVar, Literal, Self
 
 from policygraph.errors import InputError
 from policygraph.exact import Exact, as_fraction, show
+from policygraph.public.zcdp import epsilon_up, rho_down
 
 __all__ = ["Epsilon", "EpsilonDelta", "Loss", "Rho", "Target", "loss_from_json"]
 
 _LARGEST = 1 << 64
 _FINEST_BITS = 1024
 _COARSE_BITS = 512
-_DIGITS = 60
-_COVER = Fraction(1, 10**58)
-_SIGNIFICANT = 12
 _SMALLEST_DELTA = Fraction(1, 10**200)
 
 
@@ -62,13 +58,6 @@ def _coarse(value: Fraction, *, up: bool) -> Fraction:
         return value
     scaled = value * (1 << _COARSE_BITS)
     return Fraction(ceil(scaled) if up else floor(scaled), 1 << _COARSE_BITS)
-
-
-def _significant(value: Fraction, *, up: bool) -> Fraction:
-    """Round a positive number to 12 significant decimal digits, in one direction."""
-    exponent = len(str(floor(value))) if value >= 1 else 1 - len(str(floor(1 / value)))
-    unit = Fraction(10) ** (exponent - _SIGNIFICANT)
-    return (ceil(value / unit) if up else floor(value / unit)) * unit
 
 
 def _text(value: Fraction) -> str:
@@ -234,17 +223,10 @@ class Rho(_Amount):
 
         Notes
         -----
-        For every order a > 1 a mechanism of zCDP loss rho is (epsilon, delta)-private with
-        ``epsilon = rho a + ln(1 - 1/a) - ln(delta a) / (a - 1)`` (Canonne, Kamath and Steinke 2020,
-        Prop. 12). ``dp_accounting`` finds a good order in floating point; the formula is then evaluated at
-        that order with every logarithm rounded up, so a poor order costs tightness and never soundness.
-        For rho <= 2 delta**2 Pinsker's inequality bounds the total variation by delta, and any epsilon does.
+        :func:`policygraph.public.zcdp.epsilon_up` has the theorem and the roundings.
         """
         share = EpsilonDelta(1, delta).delta
-        if self.value <= 2 * share * share:
-            return EpsilonDelta(Fraction(1, 10**_SIGNIFICANT), share)
-        order = _good_order(self.value, share)
-        return EpsilonDelta(_significant(self.value * order + _offset_up(order, share), up=True), share)
+        return EpsilonDelta(epsilon_up(self.value, share), share)
 
     def for_group(self, steps: int) -> Rho:
         """Give the loss between data sets ``steps`` neighbours apart: ``steps`` squared times as much."""
@@ -301,21 +283,9 @@ class EpsilonDelta:
 
         Notes
         -----
-        At a fixed order the formula of :meth:`Rho.to_epsilon_delta` is linear in rho, so that the best rho
-        for that order is a division. Order and rho are improved in turn: the best order for a rho lowers
-        epsilon, which leaves room for a larger rho. Each rho on the way is certified; the last is kept.
+        :func:`policygraph.public.zcdp.rho_down` has the theorem and the roundings.
         """
-        best = 2 * self.delta * self.delta
-        guess = Fraction(
-            min(float(self.epsilon), float(self.epsilon) ** 2 / (4 * -log(float(self.delta)) + 1))
-        )
-        for _ in range(40):
-            order = _good_order(max(guess, best), self.delta)
-            rho = (self.epsilon - _offset_up(order, self.delta)) / order
-            if rho <= best * (1 + Fraction(1, 10**14)):
-                break
-            guess = best = rho
-        return Rho(_significant(best, up=False))
+        return Rho(rho_down(self.epsilon, self.delta))
 
     def __add__(self, other: object) -> EpsilonDelta:
         """Compose sequentially by the basic rule: epsilons and deltas add up."""
@@ -383,37 +353,3 @@ def _steps(steps: int) -> int:
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise InputError(f"steps={steps!r}: expected an integer >= 1.", code="loss.steps", steps=steps)
     return steps
-
-
-def _ln_up(value: Fraction) -> Fraction:
-    """Bound a logarithm from above.
-
-    Notes
-    -----
-    The quotient is rounded up to 60 digits, which only raises the logarithm; ``Decimal.ln`` is correctly
-    rounded to 60 digits by its specification, and the added 1e-58 of the result covers that rounding a
-    hundred times over. A result of 0 arises only for a quotient of exactly 1 and needs no cover.
-    """
-    context = Context(prec=_DIGITS, rounding=ROUND_CEILING)
-    quotient = context.divide(Decimal(value.numerator), Decimal(value.denominator))
-    result = Fraction(context.ln(quotient))
-    return result + abs(result) * _COVER
-
-
-def _offset_up(order: Fraction, delta: Fraction) -> Fraction:
-    """Bound ``ln(1 - 1/order) - ln(delta order) / (order - 1)`` from above."""
-    return _ln_up(1 - 1 / order) + _ln_up(1 / (delta * order)) / (order - 1)
-
-
-def _good_order(rho: Fraction, delta: Fraction) -> Fraction:
-    """Find an order at which the conversion is nearly tightest; any order above 1 would be sound."""
-    from dp_accounting.rdp import compute_epsilon
-
-    level, share = min(max(float(rho), 1e-300), 1e15), float(delta)
-    above, width = max(sqrt(-log(share) / level), 0.02), 4.0
-    for _ in range(4):
-        orders = [1 + max(above * exp2(width * k / 16), 0.02) for k in range(-16, 17)]
-        _, order = compute_epsilon(orders, [level * order for order in orders], share)
-        above, width = float(order) - 1, width / 8
-    closest = Fraction(above)
-    return 1 + (closest.limit_denominator(10**6) if above < 10**6 else Fraction(floor(closest)))

@@ -22,8 +22,8 @@ def zcdp_delta(rho: Fraction, epsilon: Fraction, order: Fraction) -> Decimal:
 
 
 def zcdp_epsilon_by_grid(rho: float, delta: float) -> float:
-    """The least epsilon of that proposition over a dense grid of orders, in floating point."""
-    orders = [1 + 10 ** (k / 400) for k in range(-1600, 4000)]
+    """The least epsilon of that proposition over a dense grid of orders from 1.02 on, in floating point."""
+    orders = [1 + 0.02 * 10 ** (k / 400) for k in range(4700)]
     return min(rho * a + log((a - 1) / a) + log(1 / (delta * a)) / (a - 1) for a in orders)
 
 
