@@ -1,1 +1,1 @@
-"""."""
+"""Touches records: counting, noise, the ledger, mechanisms, audits."""

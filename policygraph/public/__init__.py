@@ -1,1 +1,1 @@
-"""."""
+"""Data-free and deterministic: domains, graphs, facts, policies, queries, moves, sensitivities, losses, files."""
