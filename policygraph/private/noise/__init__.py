@@ -1,1 +1,36 @@
-"""."""
+"""Exact samplers and random sources: start with :mod:`.laplace`, then :mod:`.inversion` for how it is exact.
+
+May import ``policygraph.errors``, ``policygraph.exact`` and its own modules.  Nothing here sees a record:
+the noise is drawn from a scale and a source alone.  The argument for exactness is
+``docs/proofs/discrete-noise.md``.
+"""
+
+from policygraph.private.noise.gaussian import discrete_gaussian
+from policygraph.private.noise.laplace import discrete_laplace
+from policygraph.private.noise.lattice import gaussian_on_lattice, laplace_on_lattice, round_to_lattice
+from policygraph.private.noise.moments import (
+    gaussian_pmf,
+    gaussian_quantile,
+    gaussian_variance,
+    laplace_pmf,
+    laplace_quantile,
+    laplace_variance,
+)
+from policygraph.private.noise.source import SecureSource, SeededSource, Source
+
+__all__ = [
+    "SecureSource",
+    "SeededSource",
+    "Source",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "gaussian_on_lattice",
+    "gaussian_pmf",
+    "gaussian_quantile",
+    "gaussian_variance",
+    "laplace_on_lattice",
+    "laplace_pmf",
+    "laplace_quantile",
+    "laplace_variance",
+    "round_to_lattice",
+]
