@@ -1,0 +1,237 @@
+"""A policy graph and exact public facts at matrix level: cells, classes, secret pairs, repairs.
+
+Owns :class:`BlowfishProblem`, the checked input of every ``blowfish`` function, and :class:`Clock`, the time a
+search may take. May import :mod:`policygraph.errors` only.
+
+The vertices are the cells 0 .. k-1 and, when records may appear and vanish, bottom as vertex k. Bottom counts in
+no constraint and has no cell in the histogram.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from policygraph.errors import InputError
+
+__all__ = ["BlowfishProblem", "Clock", "Transition", "Vector", "blowfish_problem"]
+
+Transition = tuple[int, int]
+"""One record goes from the first vertex to the second."""
+
+Vector = tuple[int, ...]
+
+
+class Clock:
+    """Seconds that a search may still take; ``None`` is no limit.
+
+    Examples
+    --------
+    >>> Clock(None).expired(), Clock(0).expired()
+    (False, True)
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        if seconds is not None and not seconds >= 0:
+            raise InputError(
+                f"deadline={seconds!r}: expected seconds >= 0, or None for no limit.",
+                code="blowfish.deadline",
+                deadline=seconds,
+            )
+        self.end = None if seconds is None else time.monotonic() + seconds
+
+    def expired(self) -> bool:
+        """Say whether the time is over."""
+        return self.end is not None and time.monotonic() >= self.end
+
+    def part(self, share: float) -> Clock:
+        """Make a clock for a share of the time that is left."""
+        return Clock(None if self.end is None else max(0.0, (self.end - time.monotonic()) * share))
+
+
+@dataclass(frozen=True, eq=False)
+class BlowfishProblem:
+    """Checked input: constraint columns, secret pairs and query weights of every vertex.
+
+    Parameters
+    ----------
+    cells
+        Number of cells k.
+    columns
+        Constraint column of every vertex.
+    adjacency
+        Secret pairs: symmetric, no loops.
+    query
+        Query column of every cell as (row, value) pairs, or None for the histogram itself.
+    """
+
+    cells: int
+    columns: tuple[Vector, ...]
+    adjacency: npt.NDArray[np.bool_]
+    query: tuple[tuple[tuple[int, int], ...], ...] | None
+
+    @property
+    def vertices(self) -> int:
+        """Number of cells, plus one with bottom."""
+        return len(self.columns)
+
+    @cached_property
+    def class_columns(self) -> tuple[Vector, ...]:
+        """The distinct columns; vertices with equal columns form a class."""
+        return tuple(sorted(set(self.columns)))
+
+    @cached_property
+    def labels(self) -> tuple[int, ...]:
+        """The class of every vertex."""
+        number = {column: c for c, column in enumerate(self.class_columns)}
+        return tuple(number[column] for column in self.columns)
+
+    @cached_property
+    def members(self) -> tuple[tuple[int, ...], ...]:
+        """The vertices of every class."""
+        lists: list[list[int]] = [[] for _ in self.class_columns]
+        for vertex, label in enumerate(self.labels):
+            lists[label].append(vertex)
+        return tuple(tuple(members) for members in lists)
+
+    @cached_property
+    def reach(self) -> tuple[frozenset[int], ...]:
+        """Classes that a record can be in after staying at a vertex or leaving it along a non-edge."""
+        labels = np.array(self.labels, dtype=np.int64)
+        answer = []
+        for vertex in range(self.vertices):
+            free = ~self.adjacency[vertex]
+            answer.append(frozenset(int(c) for c in np.unique(labels[free])))
+        return tuple(answer)
+
+    def difference(self, move: Transition) -> Vector:
+        """Change of the constraint values by one transition."""
+        return tuple(b - a for a, b in zip(self.columns[move[0]], self.columns[move[1]]))
+
+    def weight(self, vertex: int) -> tuple[tuple[int, int], ...]:
+        """Answers that one record at this vertex adds to, with what it adds."""
+        if vertex >= self.cells:
+            return ()
+        return ((vertex, 1),) if self.query is None else self.query[vertex]
+
+    def answer_change(self, moves: Sequence[Transition]) -> dict[int, int]:
+        """Change of the query answers by transitions; zeros are left out."""
+        total: dict[int, int] = {}
+        for x, y in moves:
+            for vertex, sign in ((y, 1), (x, -1)):
+                for row, value in self.weight(vertex):
+                    total[row] = total.get(row, 0) + sign * value
+        return {row: value for row, value in total.items() if value}
+
+    def histogram_change(self, moves: Sequence[Transition]) -> Vector:
+        """Change of the histogram by transitions."""
+        total = [0] * self.cells
+        for x, y in moves:
+            if y < self.cells:
+                total[y] += 1
+            if x < self.cells:
+                total[x] -= 1
+        return tuple(total)
+
+    def value(self, moves: Sequence[Transition], norm: str) -> int:
+        """L1 norm, or squared L2 norm, of the change of the query answers."""
+        answers = self.answer_change(moves).values()
+        return sum(abs(v) for v in answers) if norm == "l1" else sum(v * v for v in answers)
+
+    def codes(self, records: int) -> tuple[int, ...]:
+        """Encode every class column as one integer, faithfully for sums of up to ``records`` differences."""
+        answer = [0] * len(self.class_columns)
+        for row in range(len(self.class_columns[0])):
+            entries = [column[row] for column in self.class_columns]
+            low, width = min(entries), max(entries) - min(entries)
+            base = 2 * records * width + 1
+            answer = [code * base + entry - low for code, entry in zip(answer, entries)]
+        return tuple(answer)
+
+
+def blowfish_problem(
+    matrix: Any, adjacency: Any, *, bottom: bool = False, query: Any | None = None, norm: str = "l1"
+) -> BlowfishProblem:
+    """Check a constraint matrix, the secret pairs and a query, and put them together.
+
+    Parameters
+    ----------
+    matrix
+        Integer constraints, one row each, one column per cell; may have no rows.
+    adjacency
+        Symmetric boolean matrix of the secret pairs, without loops; with ``bottom`` its last row and column
+        speak of bottom.
+    bottom
+        Whether records may appear and vanish.
+    query
+        Integer query matrix, one column per cell; None for the histogram.
+    norm
+        ``"l1"`` or ``"l2"``.
+
+    Raises
+    ------
+    InputError
+        If shapes do not fit, entries are not integers, the pairs are not symmetric or contain a loop.
+
+    Examples
+    --------
+    >>> line = [[abs(i - j) == 1 for j in range(4)] for i in range(4)]
+    >>> blowfish_problem([[1, 1, 0, 0]], line).members
+    ((2, 3), (0, 1))
+    """
+    pairs = np.asarray(adjacency)
+    if pairs.ndim != 2 or pairs.shape[0] != pairs.shape[1] or pairs.shape[0] <= int(bottom):
+        raise InputError(
+            f"adjacency of shape {pairs.shape}: expected a square matrix with a row for every cell"
+            + (" and a last one for bottom." if bottom else "."),
+            code="blowfish.adjacency",
+        )
+    if pairs.dtype != np.bool_:
+        if not np.isin(pairs, (0, 1)).all():
+            raise InputError("adjacency: expected only True and False.", code="blowfish.adjacency")
+        pairs = pairs.astype(np.bool_)
+    if not (pairs == pairs.T).all() or pairs.diagonal().any():
+        raise InputError(
+            "adjacency: expected a symmetric matrix without loops; a secret pair is two different values.",
+            code="blowfish.adjacency",
+        )
+    if norm not in ("l1", "l2"):
+        raise InputError(f"norm={norm!r}: expected 'l1' or 'l2'.", code="blowfish.norm", norm=norm)
+    cells = pairs.shape[0] - int(bottom)
+    facts = [row for row in _integers(matrix, cells, "matrix") if any(row)]
+    columns = [tuple(row[cell] for row in facts) for cell in range(cells)]
+    weights = None
+    if query is not None:
+        rows = _integers(query, cells, "query")
+        weights = tuple(
+            tuple((r, row[cell]) for r, row in enumerate(rows) if row[cell]) for cell in range(cells)
+        )
+    if bottom:
+        columns.append((0,) * len(facts))
+    return BlowfishProblem(cells, tuple(columns), pairs, weights)
+
+
+def _integers(matrix: Any, cells: int, name: str) -> list[list[int]]:
+    """Read an integer matrix with one column per cell; Python integers of any size stay exact."""
+    table = np.asarray(matrix)
+    if table.size == 0 and table.shape[0] == 0:
+        return []
+    if table.ndim != 2 or table.shape[1] != cells:
+        raise InputError(
+            f"{name} of shape {table.shape}: expected {cells} columns, one for every cell.",
+            code=f"blowfish.{name}",
+        )
+    answer = []
+    for row in table.tolist():
+        if not all(isinstance(v, (int, bool)) or (isinstance(v, float) and v.is_integer()) for v in row):
+            raise InputError(
+                f"{name}: expected integers, met the row {row}.", code=f"blowfish.{name}", row=row
+            )
+        answer.append([int(v) for v in row])
+    return answer
