@@ -32,7 +32,8 @@ def neighbour_pairs(matrix: Sequence[Sequence[int]], fibre: list[Table]) -> list
             between = (
                 c
                 for c in members
-                if c not in (a, b) and all(min(p, q) <= r <= max(p, q) for p, q, r in zip(a, b, c, strict=True))
+                if c not in (a, b)
+                and all(min(p, q) <= r <= max(p, q) for p, q, r in zip(a, b, c, strict=True))
             )
             if next(between, None) is None:
                 found.append((a, b))

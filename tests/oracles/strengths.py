@@ -6,7 +6,8 @@ Everything here lists integer vectors one by one. Use it on a handful of cells o
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from functools import lru_cache
+from itertools import combinations_with_replacement, product
 
 Vector = tuple[int, ...]
 
@@ -62,6 +63,44 @@ def fits(table: Sequence[int], move: Sequence[int], capacity: int | None) -> boo
     return all(v >= 0 and (capacity is None or v <= capacity) for v in (*table, *after))
 
 
+@lru_cache(maxsize=64)
+def _additions(matrix: tuple[Vector, ...], cells: int, most: int) -> dict[Vector, list[Vector]]:
+    """All multisets of at most so many added records, by what they add to the margins."""
+    found: dict[Vector, list[Vector]] = {}
+    for count in range(most + 1):
+        for records in combinations_with_replacement(range(cells), count):
+            margin = tuple(sum(row[j] for j in records) for row in matrix)
+            found.setdefault(margin, []).append(records)
+    return found
+
+
+def alternatives(
+    matrix: Sequence[Sequence[int]],
+    table: Sequence[int],
+    most: int,
+    capacity: int | None = None,
+    most_added: int | None = None,
+) -> list[Vector]:
+    """All changes of at most so many records that lead from the table to a valid one.
+
+    ``most_added`` saves time where it follows from the matrix, as half of all with a known total.
+    """
+    rows = tuple(tuple(int(a) for a in row) for row in matrix)
+    added = _additions(rows, len(table), most if most_added is None else most_added)
+    found = []
+    for removed in product(*(range(x + 1) for x in table)):
+        if sum(removed) > most:
+            continue
+        margin = tuple(sum(a * r for a, r in zip(row, removed, strict=True)) for row in rows)
+        for records in added.get(margin, ()):
+            change = [-r for r in removed]
+            for j in records:
+                change[j] += 1
+            if sum(removed) + len(records) <= most and fits(table, change, capacity):
+                found.append(tuple(change))
+    return found
+
+
 def is_positive_from(
     matrix: Sequence[Sequence[int]], table: Sequence[int], move: Sequence[int], capacity: int | None = None
 ) -> bool:
@@ -72,9 +111,7 @@ def is_positive_from(
     added = [j for j, v in enumerate(move) if v > 0]
     if not removed or not added:
         return True
-    shorter = [
-        m for m in kernel_up_to(matrix, len(move), size(move) - 1) if fits(table, m, capacity)
-    ]
+    shorter = alternatives(matrix, table, size(move) - 1, capacity)
     return any(not any(m[t] < 0 < m[u] for m in shorter) for t in removed for u in added)
 
 

@@ -8,13 +8,10 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain, combinations, combinations_with_replacement, product
-from math import comb
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from policygraph.errors import InputError, RefusedError
 from policygraph.public.moves.strengths_bracket import (
@@ -26,13 +23,13 @@ from policygraph.public.moves.strengths_bracket import (
     removed_part,
     witness_of,
 )
+from policygraph.public.moves.strengths_capped_list import Limits, class_moves, sums_under
 from policygraph.public.moves.strengths_capped_search import longest_by_cuts
 from policygraph.public.moves.strengths_columns import (
     Classes,
     Ints,
     classes_of,
     instant,
-    linear_hash,
     out_of_time,
     read_capacity,
     read_matrix,
@@ -41,37 +38,8 @@ from policygraph.public.moves.strengths_columns import (
     seconds_left,
 )
 
-MOST_SUMS = 2_000_000
-"""Multisets of columns that are held at once."""
-
 FEW_SUMS = 20_000
 """Up to so many multisets the listing is faster than starting a solver."""
-
-MOST_MATCHES = 20_000_000
-"""Pairs of multisets with equal sums that are looked at."""
-
-Indices = npt.NDArray[np.intp]
-
-
-@dataclass(frozen=True)
-class _Limits:
-    moves: int | None
-    until: float | None
-
-    def check(self, found: int) -> None:
-        if out_of_time(self.until):
-            raise RefusedError(
-                "The deadline passed before all moves under the cap were listed. Allow more time, lower the cap, "
-                "or ask for a bound.",
-                code="moves.cap-deadline",
-                found=found,
-            )
-        if self.moves is not None and found > self.moves:
-            raise RefusedError(
-                f"More than {self.moves} moves under the cap. Raise max_moves, lower the cap, or ask for a bound.",
-                code="moves.cap-moves",
-                found=found,
-            )
 
 
 def read_cap(m: int) -> int:
@@ -146,18 +114,18 @@ def capped_moves(
     room = read_capacity(capacity)
     if cap == 0 or room == 0:
         return np.zeros((0, read.shape[1]), dtype=np.int64)
-    limits = _Limits(max_moves, instant(deadline))
+    limits = Limits(max_moves, instant(deadline))
     groups = classes_of(read)
     rows = list(_simple_moves(groups, read.shape[1], limits))
     balanced = record_total(read) is not None
-    for removed, added in _class_moves(groups.columns, cap, balanced, limits):
+    for removed, added in class_moves(groups.columns, cap, balanced, limits):
         for row in _spread(removed, added, groups, read.shape[1], room):
             rows.append(row)
             limits.check(len(rows))
     return np.array(rows, dtype=np.int64).reshape(-1, read.shape[1])
 
 
-def _simple_moves(groups: Classes, cells: int, limits: _Limits) -> Iterator[Ints]:
+def _simple_moves(groups: Classes, cells: int, limits: Limits) -> Iterator[Ints]:
     within = (pair for members in groups.members for pair in combinations(members, 2))
     alone = ((None, j) for j in groups.free)
     for found, (removed, added) in enumerate(chain(alone, within), start=1):
@@ -187,116 +155,6 @@ def _spread(
 
 def _within(way: tuple[int, ...], capacity: int | None) -> bool:
     return capacity is None or max(Counter(way).values()) <= capacity
-
-
-def _sums(columns: int, cap: int) -> int:
-    return sum(comb(columns + s - 1, s) for s in range(1, cap + 1))
-
-
-def _class_moves(
-    columns: Ints, cap: int, balanced: bool, limits: _Limits
-) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    count = len(columns)
-    if count == 0:
-        return
-    total = _sums(count, cap)
-    if total > MOST_SUMS:
-        raise RefusedError(
-            f"{count} distinct columns and a cap of {cap} make {total} sums: expected at most {MOST_SUMS}. "
-            "Lower the cap, reduce the table, or ask for a bound.",
-            code="moves.cap-sums",
-            sums=total,
-        )
-    hashes = linear_hash(columns)
-    sides = []
-    for s in range(cap + 1):
-        listed = list(combinations_with_replacement(range(count), s))
-        picked = np.array(listed, dtype=np.int32).reshape(len(listed), s)
-        sides.append(_Side(picked, hashes))
-    budget = MOST_MATCHES
-    for b in range(1, cap + 1):
-        for a in range(b + 1):
-            if balanced and a != b:
-                continue
-            for left, right, looked in _matches(sides[a], sides[b], a == b):
-                budget -= looked
-                limits.check(0)
-                if budget < 0:
-                    raise RefusedError(
-                        f"More than {MOST_MATCHES} pairs of equal sums under a cap of {cap}. Lower the cap, reduce "
-                        "the table, or ask for a bound.",
-                        code="moves.cap-matches",
-                    )
-                first, second = sides[a].picked[left], sides[b].picked[right]
-                good = _minimal(columns, hashes, first, second)
-                yield from ((tuple(r), tuple(s)) for r, s in zip(first[good].tolist(), second[good].tolist()))
-
-
-class _Side:
-    """Multisets of one size, in the order of the hashes of their sums."""
-
-    def __init__(self, picked: npt.NDArray[np.int32], hashes: npt.NDArray[np.uint64]) -> None:
-        sums: npt.NDArray[np.uint64] = hashes[picked].sum(axis=1, dtype=np.uint64)
-        order = np.argsort(sums)
-        self.picked = picked[order]
-        self.sums = sums[order]
-
-
-def _matches(
-    left: _Side, right: _Side, same: bool, most: int = 1 << 16
-) -> Iterator[tuple[Indices, Indices, int]]:
-    """Positions with equal hashes and no common column, in chunks; each unordered pair once when both sides are one."""
-    start = np.searchsorted(right.sums, left.sums, side="left")
-    if same:
-        start = np.arange(1, len(left.sums) + 1)
-    end = np.searchsorted(right.sums, left.sums, side="right")
-    many = np.maximum(end - start, 0)
-    ends = np.cumsum(many)
-    position = 0
-    while position < len(many):
-        stop = int(np.searchsorted(ends, (ends[position - 1] if position else 0) + most, side="right"))
-        stop = max(stop, position + 1)
-        here = np.repeat(np.arange(position, stop), many[position:stop])
-        offset = np.arange(len(here)) - np.repeat(
-            np.concatenate([[0], np.cumsum(many[position:stop])[:-1]]), many[position:stop]
-        )
-        there = start[here] + offset
-        apart = np.ones(len(here), dtype=bool)
-        for x in range(left.picked.shape[1]):
-            for y in range(right.picked.shape[1]):
-                apart &= left.picked[here, x] != right.picked[there, y]
-        yield here[apart], there[apart], len(here)
-        position = stop
-
-
-def _minimal(
-    columns: Ints, hashes: npt.NDArray[np.uint64], first: npt.NDArray[np.int32], second: npt.NDArray[np.int32]
-) -> npt.NDArray[np.bool_]:
-    """Rows where both sides have equal sums and no other parts do; hashes decide "no", sums decide "yes"."""
-    good: npt.NDArray[np.bool_] = (columns[first].sum(axis=1) == columns[second].sum(axis=1)).all(axis=1)
-    parts = [_part_sums(hashes, side) for side in (first, second)]
-    whole = [p.shape[1] - 1 for p in parts]
-    for i in range(whole[0] + 1):
-        for j in range(whole[1] + 1):
-            if (i, j) in ((0, 0), (whole[0], whole[1])):
-                continue
-            suspect = np.flatnonzero(good & (parts[0][:, i] == parts[1][:, j]))
-            if len(suspect):
-                a = columns[first[suspect][:, _bits(i, first.shape[1])]].sum(axis=1)
-                b = columns[second[suspect][:, _bits(j, second.shape[1])]].sum(axis=1)
-                good[suspect[(a == b).all(axis=1)]] = False
-    return good
-
-
-def _bits(mask: int, width: int) -> list[int]:
-    return [x for x in range(width) if mask >> x & 1]
-
-
-def _part_sums(hashes: npt.NDArray[np.uint64], side: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
-    sums = np.zeros((len(side), 1), dtype=np.uint64)
-    for x in range(side.shape[1]):
-        sums = np.hstack([sums, sums + hashes[side[:, x]][:, None]])
-    return sums
 
 
 def longest_capped(
@@ -350,7 +208,7 @@ def longest_capped(
     answer = None if wanted is None else np.ascontiguousarray(wanted[:, kept])
     ceiling = _ceiling(answer, cap, room, kind)
     half = None if until is None else (seconds_left(until) or 0.0) / 2
-    if kind == "l1" and _sums(len(kept), cap) > FEW_SUMS:
+    if kind == "l1" and sums_under(len(kept), cap) > FEW_SUMS:
         # often the ceiling itself is reached, which a short search shows without any listing
         soon = instant(3.0 if half is None else min(3.0, half))
         quick = longest_by_cuts(small, cap, answer, room, ceiling, soon, most_cuts=40)

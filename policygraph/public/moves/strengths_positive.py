@@ -112,12 +112,11 @@ def is_positive(
     if simple is not None:
         return True, simple
     until = instant(deadline)
-    last: Reason | None = None
-    for start, step in ((before, change), (before + change, -change)):
-        last = from_table(read, start, step, room, until)
-        if last.alternative is None:
-            return True, last
-    return False, last or Reason("not positive")
+    forth = from_table(read, before, change, room, until)
+    if forth.alternative is None:
+        return True, forth
+    back = from_table(read, before + change, -change, room, until)
+    return (True, back) if back.alternative is None else (False, forth)
 
 
 def plain(vector: Ints | Sequence[int]) -> tuple[int, ...]:

@@ -49,8 +49,8 @@ __all__ = [
 
 Strength = Literal["worst", "positive", "markov"]
 
-FEW_SUMS = 100_000
-"""Up to so many sums of columns, a small number of records is listed directly instead of by a Graver basis."""
+FEW_SUMS, FEW_RECORDS = 100_000, 5
+"""Up to so many sums of columns and records, moves are listed directly instead of by a Graver basis."""
 
 
 def moves_with_values(
@@ -107,7 +107,7 @@ def moves_with_values(
     cap = _records(fibre)
     if at_most_records is not None:
         cap = at_most_records if cap is None else min(cap, at_most_records)
-    if cap is not None and comb(len(kept) + cap - 1, cap) <= FEW_SUMS:
+    if cap is not None and cap <= FEW_RECORDS and comb(len(kept) + cap - 1, cap) <= FEW_SUMS:
         found = capped_moves(small, cap, largest, max_moves=max_moves, deadline=deadline)
     else:
         found = graver_basis(small, capacity=largest, max_moves=max_moves, deadline=deadline)
