@@ -51,6 +51,13 @@ def test_capped_basis_is_the_definition(matrix, box):
     assert set(moves) == oracle.minimal_moves(matrix, box)
 
 
+@settings(max_examples=80, deadline=None)
+@given(matrices, st.integers(0, 6))
+def test_norm_cut_is_a_part_of_the_whole(matrix, norm):
+    moves = graver_basis(matrix)
+    assert np.array_equal(graver_basis(matrix, max_norm=norm), moves[np.abs(moves).sum(axis=1) <= norm])
+
+
 @settings(max_examples=60, deadline=None)
 @given(matrices)
 def test_whole_basis_holds_the_capped_one_and_is_minimal(matrix):
@@ -106,7 +113,8 @@ def test_checked_values(shape, cuboids, norm, count):
 )
 def test_symmetries_change_nothing(shape, cuboids):
     matrix = oracle.margins(shape, cuboids)
-    plain = graver_basis(matrix)
+    plain = graver_basis(matrix, symmetries=[])
+    assert np.array_equal(plain, graver_basis(matrix))
     assert np.array_equal(plain, graver_basis(matrix, symmetries=oracle.table_symmetries(shape, cuboids)))
 
 

@@ -15,20 +15,18 @@ import numpy.typing as npt
 from policygraph.errors import InputError
 from policygraph.public.moves.graver_lift import IncompleteBasisError, Limits, lattice_graver
 from policygraph.public.moves.graver_minimal import decompose, find_smaller, is_minimal
-from policygraph.public.moves.lattice import (
-    ColumnClasses,
-    Objects,
-    as_integer_matrix,
-    column_classes,
-    kernel_basis,
-)
+from policygraph.public.moves.lattice import ColumnClasses, Objects, as_integer_matrix, column_classes
+from policygraph.public.moves.lattice_symmetries import check_symmetries, find_symmetries, list_group
 
 __all__ = ["IncompleteBasisError", "decompose", "find_smaller", "graver_basis", "is_minimal"]
 
 Longs = npt.NDArray[np.int64]
 
-GROUP_LIMIT = 20_000
-"""The most symmetries that are listed; a larger group is not used."""
+GROUP_LIMIT = 5_000
+"""The most symmetries that are listed; of a larger group a subgroup is used."""
+
+SEARCH_SYMMETRIES = (10, 100)
+"""Symmetries are searched for when the merged problem has a number of columns in this range."""
 
 
 def graver_basis(
@@ -38,6 +36,7 @@ def graver_basis(
     max_moves: int | None = None,
     deadline: float | None = None,
     symmetries: npt.ArrayLike | None = None,
+    max_norm: int | None = None,
 ) -> Longs:
     """List all minimal moves of a constraint matrix, one of each pair g, -g.
 
@@ -53,7 +52,9 @@ def graver_basis(
         Give up after this many seconds.
     symmetries
         Permutations of the cells that map the row space of the matrix to itself, one per row (``symmetries[k][x]``
-        is the image of cell x); generators are enough. They only make the search faster.
+        is the image of cell x); generators are enough. They only make the search faster; None looks for them.
+    max_norm
+        List only the minimal moves of at most this L1 norm, all of them.
 
     Returns
     -------
@@ -87,7 +88,7 @@ def graver_basis(
         raise InputError(
             f"capacity={capacity}: expected an integer >= 0, or None for no limit.", code="graver.capacity"
         )
-    limits = Limits(max_moves, None if deadline is None else time.monotonic() + deadline)
+    limits = Limits(max_moves, None if deadline is None else time.monotonic() + deadline, max_norm)
     classes = column_classes(rows)
     upper = np.array(
         [-1 if capacity is None else min(capacity * len(cells), 2**40) for cells in classes.members],
@@ -122,7 +123,9 @@ def _spread(merged: Longs, classes: ColumnClasses, n: int, capacity: int | None,
                 for k in range(i):
                     inside.append(_vector(n, [cells[i], cells[k]], [signs[i], -signs[k]]))
         if inside:
-            blocks.append(np.array(inside, dtype=np.int64))
+            within = np.array(inside, dtype=np.int64)
+            largest = 2 if limits.max_norm is None else limits.max_norm
+            blocks.append(within[np.abs(within).sum(axis=1) <= largest])
     if all(len(cells) == 1 for cells in classes.members):
         spread = np.zeros((merged.shape[0], n), dtype=np.int64)
         spread[:, [cells[0] for cells in classes.members]] = merged * np.array(
@@ -182,59 +185,26 @@ def _shares(total: int, cells: int, capacity: int | None) -> list[tuple[int, ...
 
 
 def _class_group(rows: Objects, classes: ColumnClasses, symmetries: npt.ArrayLike | None) -> Longs:
-    """Return the group that the symmetries generate on the classes, or the identity when it is too large."""
+    """Return a group of permutations of the classes that keep the merged kernel and the class sizes."""
     count = len(classes.members)
     identity = np.arange(count, dtype=np.int64)[None, :]
+    sizes = np.array([len(cells) for cells in classes.members], dtype=np.int64)
     if symmetries is None:
-        return identity
-    n = rows.shape[1]
-    given = np.asarray(symmetries, dtype=np.int64)
-    if given.size == 0:
-        return identity
-    if (
-        given.ndim != 2
-        or given.shape[1] != n
-        or not np.array_equal(np.sort(given, axis=1), np.tile(range(n), (len(given), 1)))
-    ):
-        raise InputError(
-            f"symmetries of shape {given.shape}: expected permutations of {n} cells, one per row.",
-            code="graver.symmetries",
-        )
-    kernel = kernel_basis(rows)
-    owner = {cell: index for index, cells in enumerate(classes.members) for cell in cells}
-    generators = []
-    for permutation in given:
-        if np.any(rows[:, permutation] @ kernel.T != 0):
-            raise InputError(
-                f"symmetry {permutation.tolist()}: it does not keep the row space of the matrix. Leave it out.",
-                code="graver.symmetries",
-            )
-        image = np.array([owner[int(permutation[cells[0]])] for cells in classes.members], dtype=np.int64)
-        flips = any(
-            classes.signs[owner[int(permutation[cells[0]])]][
-                classes.members[owner[int(permutation[cells[0]])]].index(int(permutation[cells[0]]))
-            ]
-            != signs[0]
-            for cells, signs in zip(classes.members, classes.signs)
-        )
-        sizes = [len(cells) for cells in classes.members]
-        if not flips and sizes == [sizes[int(i)] for i in image]:
-            generators.append(image)
-    return _closure(generators, identity)
-
-
-def _closure(generators: list[Longs], identity: Longs) -> Longs:
-    """List the group that the permutations generate; the identity alone when it has too many elements."""
-    known = {tuple(identity[0].tolist())}
-    queue = [identity[0]]
-    while queue:
-        element = queue.pop()
-        for generator in generators:
-            product = generator[element]
-            key = tuple(product.tolist())
-            if key not in known:
-                if len(known) >= GROUP_LIMIT:
-                    return identity
-                known.add(key)
-                queue.append(product)
-    return np.array(sorted(known), dtype=np.int64)
+        if not SEARCH_SYMMETRIES[0] <= count <= SEARCH_SYMMETRIES[1]:
+            return identity
+        images = find_symmetries(classes.matrix)
+    else:
+        owner = {
+            cell: (index, sign)
+            for index, group in enumerate(zip(classes.members, classes.signs))
+            for cell, sign in zip(*group)
+        }
+        generators = []
+        for permutation in check_symmetries(rows, symmetries):
+            pairs = [owner[int(permutation[cells[0]])] for cells in classes.members]
+            # A permutation that turns the sign of a merged column is no permutation of the merged problem.
+            if all(sign == signs[0] for (_, sign), signs in zip(pairs, classes.signs)):
+                generators.append([index for index, _ in pairs])
+        images = np.array(generators, dtype=np.int64).reshape(-1, count)
+    images = images[np.all(sizes[images] == sizes, axis=1)]
+    return list_group(images, GROUP_LIMIT) if images.size else identity

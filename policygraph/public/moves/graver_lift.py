@@ -54,10 +54,13 @@ class Limits:
         The most moves that may be held, or None.
     stop_at
         The reading of ``time.monotonic`` at which the search gives up, or None.
+    max_norm
+        The largest L1 norm of a move that is asked for, or None. Larger ones are left out, and that is no failure.
     """
 
     max_moves: int | None = None
     stop_at: float | None = None
+    max_norm: int | None = None
 
     def check(self, moves: int) -> None:
         """Raise when the limits are reached."""
@@ -208,7 +211,8 @@ class _Step:
         level = 1
         for block in self.blocks.get(0, []):
             self.reducers.append(block)
-        while level < 2 * longest:
+        last = self.limits.max_norm
+        while level < 2 * longest and (last is None or level < last):
             level += 1
             self._pairable(level - 1)
             if level % 2 == 0:
@@ -258,7 +262,7 @@ class _Step:
             return nothing
         tasks = (np.concatenate(rows), np.concatenate(starts), np.concatenate(stops))
         effort = pairs * (50 + self.reducers.count)
-        compiled = effort >= (COMPILED_FROM // 100 if KERNELS in sys.modules else COMPILED_FROM)
+        compiled = effort >= (COMPILED_FROM // 3000 if KERNELS in sys.modules else COMPILED_FROM)
         found = self._compiled(*tasks) if compiled else self._plain(*tasks)
         if not found.shape[0]:
             return nothing
@@ -388,9 +392,8 @@ def lattice_graver(matrix: Objects, upper: Longs, permutations: Longs, limits: L
                     reason="entries",
                 )
             vectors = _Step(pivots[:i], c, upper, identity, limits).run(wide.astype(np.int32))
-            vectors = _capped(vectors, c, upper)
-    for c in pivots:
-        vectors = _capped(vectors, c, upper)
+            vectors = _capped(vectors, pivots[: i + 1], upper, limits)
+    vectors = _capped(vectors, pivots, upper, limits)
     done = list(pivots)
     while len(done) < n:
         limits.check(vectors.shape[0])
@@ -399,14 +402,17 @@ def lattice_graver(matrix: Objects, upper: Longs, permutations: Longs, limits: L
         fixing = {c: group[group[:, c] == c] for c in rest}
         busy = np.count_nonzero(vectors, axis=0)
         c = min(rest, key=lambda c: (int(busy[c]) ** 2 / fixing[c].shape[0], c))
-        vectors = _capped(_Step(done, c, upper, fixing[c], limits).run(vectors), c, upper)
+        vectors = _capped(_Step(done, c, upper, fixing[c], limits).run(vectors), [*done, c], upper, limits)
         done.append(c)
     return vectors.astype(np.int64)
 
 
-def _capped(vectors: Ints, coordinate: int, upper: Longs) -> Ints:
-    """Drop the vectors above the capacity of a coordinate that has come in."""
-    if upper[coordinate] < 0:
-        return vectors
-    kept: Ints = vectors[np.abs(vectors[:, coordinate]) <= upper[coordinate]]
-    return kept
+def _capped(vectors: Ints, done: list[int], upper: Longs, limits: Limits) -> Ints:
+    """Drop the vectors above a capacity or above the norm on the coordinates that have come in."""
+    sizes = np.abs(vectors[:, done])
+    caps = upper[done]
+    kept = np.all((caps < 0) | (sizes <= caps), axis=1)
+    if limits.max_norm is not None:
+        kept &= sizes.sum(axis=1) <= limits.max_norm
+    within: Ints = vectors[kept]
+    return within
