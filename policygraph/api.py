@@ -11,6 +11,7 @@ from typing import Any
 
 from policygraph.errors import InputError
 from policygraph.exact import Exact
+from policygraph.private.counting.source import named
 from policygraph.private.ledger import Ledger, request_fingerprint
 from policygraph.private.mechanisms import Mechanism, for_loss
 from policygraph.private.mechanisms.base import Calibrated
@@ -101,7 +102,8 @@ def release(
     ledger
         A ledger or its path; the charge is durable before any noisy value exists. None: nothing is recorded.
     dataset
-        A name for the data set in the ledger, so that its budget does not depend on the file.
+        A name under which the ledger keeps the budget; by default a data set is known by its content, so that
+        a changed file is another data set.
     mechanism
         None: discrete Laplace for epsilon, discrete Gaussian for rho.
     source
@@ -144,25 +146,26 @@ def release(
     tell("counting the records")
     counts = read_data(data, policy, columns)
     tell("checking the public facts")
-    policy.system.check(counts.vector())
+    if policy.system.has_values or len(policy.system.zeros):
+        policy.system.check(counts.vector())
     random = source or SecureSource()
     book = Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger
     if book is None:
         tell("drawing the noise")
         return ready.run(counts, random)
-    name = dataset or counts.fingerprint
+    account = named(dataset) if dataset else counts.fingerprint
     request = request_fingerprint(
         query=query.fingerprint,
         policy=policy.fingerprint,
         loss=loss,
         mechanism=_describe(ready, random),
-        data=f"{name} {counts.fingerprint}",
+        data=f"{account} {counts.fingerprint}",
     )
     if reuse and (recorded := book.recorded(request)) is not None:
         return Release.from_parquet(recorded)
     tell("charging the ledger")
     charge = book.charge(
-        name,
+        account,
         policy.fingerprint,
         loss,
         request,

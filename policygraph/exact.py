@@ -94,16 +94,20 @@ def show(value: Fraction | int) -> str:
 
     Examples
     --------
-    >>> show(Fraction(4)), show(Fraction(1, 8)), show(Fraction(1, 3))
-    ('4', '0.125', '1/3')
+    >>> show(Fraction(4)), show(Fraction(1, 8)), show(Fraction(1, 3)), show(Fraction(-5, 2))
+    ('4', '0.125', '1/3', '-2.5')
     """
     value = Fraction(value)
     if value.denominator == 1:
         return str(value.numerator)
-    rest = value.denominator
+    rest, digits = value.denominator, 0
+    while rest % 10 == 0:
+        rest, digits = rest // 10, digits + 1
     for prime in (2, 5):
         while rest % prime == 0:
-            rest //= prime
-    if rest == 1 and value.denominator <= 10**9:
-        return format(Decimal(value.numerator) / Decimal(value.denominator), "f")
+            rest, digits = rest // prime, digits + 1
+    if rest == 1 and digits <= 9:
+        whole, part = divmod(abs(value.numerator) * 10**digits // value.denominator, 10**digits)
+        sign = "-" if value < 0 else ""
+        return f"{sign}{whole}.{part:0{digits}d}".rstrip("0")
     return f"{value.numerator}/{value.denominator}"

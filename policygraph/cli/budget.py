@@ -38,15 +38,21 @@ def show(ledger: Path = LEDGER, as_json: bool = AS_JSON) -> None:
         typer.echo(f"{title}: {limit}, spent {spent}{left}")
 
 
-@app.command("set", epilog="Example: policygraph budget set budget.db people --epsilon 2")
+@app.command("set", epilog="Example: policygraph budget set budget.db people.csv --name people --epsilon 2")
 def set_limit(
     ledger: Path = LEDGER,
-    dataset: str = typer.Argument(..., help="Name or fingerprint of the data set.", show_default=False),
+    dataset: str = typer.Argument(
+        ...,
+        help="The data file, the name given with release --dataset, or a fingerprint.",
+        show_default=False,
+    ),
+    name: str | None = typer.Option(None, "--name", help="A name for people, kept from now on."),
     epsilon: str | None = typer.Option(None, "--epsilon", help="Limit in epsilon."),
     delta: str | None = typer.Option(None, "--delta", help="With --epsilon: limit in (epsilon, delta)."),
     rho: str | None = typer.Option(None, "--rho", help="Limit in zCDP."),
 ) -> None:
     """Set what all releases on a data set may come to."""
+    from policygraph.private.counting.source import named, open_source
     from policygraph.private.ledger import Ledger
     from policygraph.public.loss import Epsilon, EpsilonDelta, Rho
 
@@ -59,8 +65,14 @@ def set_limit(
         if delta is None
         else EpsilonDelta(epsilon or "", delta)
     )
-    Ledger(ledger).set_limit(dataset, limit, name=dataset)
-    typer.echo(f"{dataset}: limit {limit}")
+    if Path(dataset).is_file():
+        key = open_source(dataset).fingerprint()
+    else:
+        digits = dataset.removeprefix("sha256:")
+        key = dataset if len(digits) >= 16 and set(digits) <= set("0123456789abcdef") else named(dataset)
+        name = name or (None if key == dataset else dataset)
+    Ledger(ledger).set_limit(key, limit, name=name)
+    typer.echo(f"{name or dataset}: limit {limit}")
 
 
 @app.command(epilog="Example: policygraph budget history budget.db")

@@ -13,7 +13,7 @@ from typing import Any
 
 from policygraph.errors import InputError
 from policygraph.exact import show
-from policygraph.private.mechanisms.base import Calibrated, Ints, Mechanism, Noise, certified
+from policygraph.private.mechanisms.base import Calibrated, Ints, Mechanism, Noise, certified, true_answers
 from policygraph.private.noise import (
     Source,
     discrete_gaussian,
@@ -69,7 +69,7 @@ class Additive(Calibrated):
         )
 
     def noisy(self, table: Any, source: Source) -> Ints:
-        answers = self.query.answer(table)
+        answers = true_answers(self.query, table)
         if self.parameter == 0:
             return answers
         draw = discrete_laplace if isinstance(self.loss, Epsilon) else discrete_gaussian

@@ -19,11 +19,15 @@ from policygraph.private.noise import Source
 from policygraph.public.loss import Loss
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
+from policygraph.public.query.cuboids import CuboidQuery
 from policygraph.public.sensitivity.certificate import Sensitivity
 from policygraph.published.release import Release, Table, scaled
 from policygraph.version import __version__
 
-__all__ = ["Calibrated", "Mechanism", "Noise"]
+__all__ = ["Calibrated", "Mechanism", "Noise", "certified", "true_answers"]
+
+DENSE_CELLS = 50_000_000
+"""Above this many cells a cube is never built; its tables are counted one by one."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -90,11 +94,11 @@ class Calibrated(ABC):
         source
             Where the randomness comes from.
         """
-        counts = table.vector() if hasattr(table, "vector") else np.asarray(table)
-        if counts.size != self.query.domain.size:
-            raise InputError(
-                f"a table of {counts.size} cells: expected {self.query.domain.size}.", code="mechanism.table"
-            )
+        counts = table if hasattr(table, "vector") else np.asarray(table)
+        if hasattr(table, "vector"):
+            self.query.check_domain(table.domain)
+        else:
+            _check_size(counts.size, self.query)
         return self.publish(self.noisy(counts, source), source)
 
     def publish(self, points: Ints, source: Source) -> Release:
@@ -167,6 +171,24 @@ class Mechanism(ABC):
         InputError
             When the certificate is of another norm, query or policy.
         """
+
+
+def _check_size(size: int, query: Query) -> None:
+    if size != query.domain.size:
+        raise InputError(f"a table of {size} cells: expected {query.domain.size}.", code="mechanism.table")
+
+
+def true_answers(query: Query, table: Any) -> Ints:
+    """Exact answers for a vector of counts or counted records; a cube too large to build is asked table by table."""
+    if not hasattr(table, "vector"):
+        return query.answer(table)
+    if isinstance(query, CuboidQuery) and query.domain.size > DENSE_CELLS:
+        blocks = [
+            np.asarray(table.cuboid(names), dtype=np.int64).ravel() * weight
+            for names, weight in zip(query.sets, query.weights, strict=True)
+        ]
+        return np.concatenate(blocks)
+    return query.answer(table.vector())
 
 
 def certified(query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None) -> Sensitivity:

@@ -176,11 +176,13 @@ def _one_margin(query: Query, policy: Policy, norm: Norm, deadline: float | None
         ClassFacts(
             sizes=(inside,) * margin.size,
             members=members,
-            is_edge=lambda x, y: graph.has_edge(x, y),
+            is_edge=lambda x, y: graph.has_edge(x, y),  # type: ignore[arg-type]
             crossing=(lambda: iter([(members(0)[0], members(1)[0])]))
             if complete and margin.size > 1
             else lambda: pairs(True),
-            inside=(lambda: iter([members(0)[:2]])) if complete and inside > 1 else lambda: pairs(False),
+            inside=(lambda: iter([(members(0)[0], members(0)[1])]))
+            if complete and inside > 1
+            else lambda: pairs(False),
             label=label,
             complete=complete,
         ),

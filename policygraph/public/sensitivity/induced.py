@@ -6,6 +6,7 @@ values rule out are not counted (``docs/proofs/published-values.md``). Imports t
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -46,12 +47,14 @@ def _without_values(query: Query, policy: Policy, norm: Norm, deadline: float | 
     whole = policy.strength == "worst-case" and policy.at_most_records is None
     best: Found | None = None
     reduced: Reduced | None = None
-    if isinstance(policy.domain, Domain) and isinstance(query, CuboidQuery) and not len(system.zeros):
-        reduced = reduce_margins(policy.domain, system.needed, query)
+    if isinstance(policy.domain, Domain) and isinstance(query, CuboidQuery):
+        if not len(system.zeros):
+            reduced = reduce_margins(policy.domain, system.needed, query)
         if reduced is not None:
             best = closed_form(reduced, norm)
         elif query.is_identity:
-            best = partial_margins(policy, norm)
+            # Entries of these moves are +1 and -1, so that the squared l2 norm is the l1 norm.
+            best = partial_margins(policy, None if deadline is None else deadline - time.monotonic())
     elif isinstance(policy.domain, Network) and not len(system.zeros):
         best = _degrees(query, policy, norm)
     if best is not None and (best.exact and (whole or best.upper == 0)):

@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
+import numpy as np
+import numpy.typing as npt
+
 from policygraph.public.constraints.margins import Cells, Cuboid, Total
 from policygraph.public.domain import Domain
 from policygraph.public.policy import Policy
-from policygraph.public.query.base import Norm
 from policygraph.public.sensitivity.certificate import Witness
 from policygraph.public.sensitivity.found import Found
 
@@ -66,8 +68,15 @@ def _read(policy: Policy) -> tuple[list[_Side], bool] | None:
     return list(sides.values()), total
 
 
-def partial_margins(policy: Policy, norm: Norm) -> Found | None:
+def partial_margins(policy: Policy, time_limit: float | None = None) -> Found | None:
     """Sensitivity of all cells when cells of at most two cuboids are public; None when the facts are others.
+
+    Parameters
+    ----------
+    policy
+        The policy; structural zeros are allowed when the two cuboids cover the table.
+    time_limit
+        Seconds for the longest-cycle search that structural zeros need.
 
     Both norms have the same value: minimal moves have entries +1 and -1, so that the square of the l2 norm
     is the l1 norm.
@@ -89,6 +98,12 @@ def partial_margins(policy: Policy, norm: Norm) -> Found | None:
     shared = tuple(name for name in left.names if name in right.names)
     if shared and total and left.known is not None and right.known is not None:
         return None  # one total over slices that are not known separately couples them
+    if len(policy.system.zeros):
+        covered = set(left.names) | set(right.names)
+        spare = [
+            n for n, size in zip(domain.names, domain.shape, strict=True) if size > 1 and n not in covered
+        ]
+        return None if shared or spare else _with_zeros(policy, domain, left, right, total, time_limit)
     best = 0, {0: 0}
     for fixed, known_left, known_right in _slices(domain, left, right, shared):
         found = _slice(domain, left, right, fixed, known_left, known_right, total)
@@ -103,6 +118,47 @@ def partial_margins(policy: Policy, norm: Norm) -> Found | None:
         "a minimal move is a closed walk in the bipartite graph of margin cells that visits each public one at most "
         "once, the others acting as one free vertex a side (docs/proofs/two-cuboids.md)",
         (f"slices by the shared attributes {', '.join(shared)} are independent",) if shared else (),
+    )
+
+
+def _with_zeros(
+    policy: Policy, domain: Domain, left: _Side, right: _Side, total: bool, time_limit: float | None
+) -> Found:
+    """Structural zeros delete edges of the bipartite graph: a longest-cycle problem, solved with proof or bracketed."""
+    from policygraph.public.moves.bipartite_forbidden import longest_with_forbidden
+
+    codes = domain.codes(policy.system.zeros)
+
+    def place(names: tuple[str, ...]) -> npt.NDArray[np.int64]:
+        at = np.zeros(len(policy.system.zeros), dtype=np.int64)
+        for name in names:
+            at = at * domain.shape[domain.axis(name)] + codes[domain.axis(name)]
+        return at
+
+    sizes = [[domain.shape[domain.axis(n)] for n in side.names] for side in (left, right)]
+    masks = [_mask(size, side.known) for size, side in zip(sizes, (left, right), strict=True)]
+    bracket = longest_with_forbidden(
+        len(masks[0]),
+        len(masks[1]),
+        masks[0],
+        masks[1],
+        np.stack([place(left.names), place(right.names)], axis=1),
+        total_known=total,
+        time_limit=10.0 if time_limit is None else max(time_limit, 0.1),
+    )
+    change = {}
+    for row, column, sign in bracket.witness:
+        here = dict.fromkeys(domain.names, 0)
+        here.update(zip(left.names, _decode(row, sizes[0]), strict=True))
+        here.update(zip(right.names, _decode(column, sizes[1]), strict=True))
+        change[_encode([here[name] for name in domain.names], domain.shape)] = int(sign)
+    return Found(
+        int(bracket.upper),
+        int(bracket.lower),
+        Witness.of_change(change) if change else None,
+        "longest cycle without the structural zeros",
+        "a minimal move is a cycle of the bipartite graph of margin cells from which the structural zeros are deleted; "
+        "no longer cycle exists (docs/proofs/two-cuboids.md)",
     )
 
 
@@ -152,19 +208,12 @@ def _slice(
     known_right: set[Codes] | None,
     total: bool,
 ) -> tuple[int, dict[int, int]]:
-    import numpy as np
-
     from policygraph.public.moves.bipartite_longest import longest_bipartite_move
 
     shared = tuple(name for name in left.names if name in right.names)
     own = [tuple(n for n in side.names if n not in shared) for side in (left, right)]
     sizes = [[domain.shape[domain.axis(n)] for n in names] for names in own]
-    masks = []
-    for size, known in zip(sizes, (known_left, known_right), strict=True):
-        mask = np.full(prod(size), known is None, dtype=bool)
-        for codes_of in known or ():
-            mask[_encode(codes_of, size)] = True
-        masks.append(mask)
+    masks = [_mask(size, known) for size, known in zip(sizes, (known_left, known_right), strict=True)]
     length, walk = longest_bipartite_move(
         len(masks[0]), len(masks[1]), masks[0], masks[1], total_known=total and not shared
     )
@@ -190,6 +239,14 @@ def _slice(
         change = {cell(row, column): -1, cell(row, column, spare[0]): 1}
         length = 2
     return length, change
+
+
+def _mask(size: list[int], known: set[Codes] | None) -> npt.NDArray[np.bool_]:
+    """Which cells of a margin are public."""
+    mask = np.full(prod(size), known is None, dtype=bool)
+    for codes in known or ():
+        mask[_encode(codes, size)] = True
+    return mask
 
 
 def _encode(codes: Codes | list[int], sizes: list[int] | Codes) -> int:
