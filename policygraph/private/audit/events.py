@@ -1,0 +1,169 @@
+"""Events on which two tables may differ. Owns :class:`Event` and :func:`best_events`, which chooses them.
+
+The outputs given here are used to choose and for nothing else. Imports ``bounds``, ``draws``, ``statistics``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from policygraph.private.audit.bounds import Claim, rough_bounds
+from policygraph.private.audit.draws import Ints, Outputs
+from policygraph.private.audit.statistics import Statistic
+
+__all__ = ["Choice", "Event", "best_events"]
+
+Values = npt.NDArray[Any]
+
+TAILS = 64
+"""Thresholds tried for each statistic."""
+SETS = 24
+"""Sizes tried for sets of values."""
+MOST_VALUES = 1024
+"""Statistics with more values than this are looked at through thresholds only."""
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """Something that happens or not in one output.
+
+    Attributes
+    ----------
+    statistic
+        What is looked at.
+    low, high
+        Bounds of its value, both included; None for no bound.
+    among
+        Values that count, in ascending order; None when the bounds decide.
+    """
+
+    statistic: Statistic
+    low: float | None = None
+    high: float | None = None
+    among: Values | None = None
+
+    def hits(self, outputs: Outputs) -> int:
+        """Count the outputs in which the event happens."""
+        values = self.statistic.compute(outputs)
+        if self.among is not None:
+            return int(np.isin(values, self.among).sum())
+        good = np.ones(len(values), dtype=bool)
+        if self.low is not None:
+            good &= values >= self.low
+        if self.high is not None:
+            good &= values <= self.high
+        return int(good.sum())
+
+    def __str__(self) -> str:
+        words = self.statistic.words
+        if self.among is None:
+            return f"{words} is {'at least' if self.low is not None else 'at most'} {_number(self.low, self.high)}"
+        if not self.statistic.ordered and words.startswith("the whole"):
+            return f"{words} is one of {self.among.size} that were chosen"
+        shown = ", ".join(_number(value) for value in self.among[:8].tolist())
+        if self.among.size == 1:
+            return f"{words} is exactly {shown}"
+        return f"{words} is one of {shown}{' ...' if self.among.size > 8 else ''} ({self.among.size} values)"
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The event that promises most for one direction, with the bound that it promises."""
+
+    event: Event
+    promise: float
+
+
+def best_events(
+    claim: Claim, first: Outputs, second: Outputs, looks: Iterable[Statistic], width: float
+) -> tuple[Choice | None, Choice | None]:
+    """Choose one event that is likelier on the first table, and one that is likelier on the second.
+
+    Parameters
+    ----------
+    claim
+        What the bound is about.
+    first, second
+        Outputs for choosing only.
+    looks
+        The statistics to try.
+    width
+        How many standard deviations a promise keeps away from the estimate.
+
+    Notes
+    -----
+    Thresholds and sets are learnt on one half of these outputs and rated on the other, since a set of rare values always
+    looks good on the outputs it was made from.
+    """
+    half = len(first) // 2
+    best: list[Choice | None] = [None, None]
+    for look in looks:
+        a, b = look.compute(first), look.compute(second)
+        for events, hits_a, hits_b in (
+            *_tails(look, a[:half], b[:half], a[half:], b[half:]),
+            *_sets(look, a[:half], b[:half], a[half:], b[half:]),
+        ):
+            for way, (here, there) in enumerate(((hits_a, hits_b), (hits_b, hits_a))):
+                low, _ = rough_bounds(here, len(a) - half, width)
+                _, high = rough_bounds(there, len(a) - half, width)
+                promise = claim.least(low, high)
+                at = int(promise.argmax())
+                now = best[way]
+                if promise[at] > (0.0 if now is None else now.promise):
+                    best[way] = Choice(events[at], float(promise[at]))
+    return best[0], best[1]
+
+
+Found = tuple[list[Event], Ints, Ints]
+
+
+def _tails(look: Statistic, a: Values, b: Values, rate_a: Values, rate_b: Values) -> Iterable[Found]:
+    if not look.ordered:
+        return
+    pooled = np.sort(np.concatenate([a, b]))
+    at = np.linspace(0, len(pooled) - 1, TAILS).round().astype(int)
+    cuts = np.unique(pooled[at])
+    sorted_a, sorted_b = np.sort(rate_a), np.sort(rate_b)
+    up = [len(s) - np.searchsorted(s, cuts, side="left") for s in (sorted_a, sorted_b)]
+    yield [Event(look, low=cut) for cut in cuts.tolist()], up[0], up[1]
+    down = [np.searchsorted(s, cuts, side="right") for s in (sorted_a, sorted_b)]
+    yield [Event(look, high=cut) for cut in cuts.tolist()], down[0], down[1]
+
+
+def _sets(look: Statistic, a: Values, b: Values, rate_a: Values, rate_b: Values) -> Iterable[Found]:
+    values, inverse = np.unique(np.concatenate([a, b]), return_inverse=True)
+    if values.size > MOST_VALUES or values.size < 2:
+        return
+    count_a = np.bincount(inverse[: len(a)], minlength=values.size)
+    count_b = np.bincount(inverse[len(a) :], minlength=values.size)
+    # One pseudo-count keeps a value seen once from looking like a certainty.
+    order = np.argsort(np.log(count_b + 1.0) - np.log(count_a + 1.0), kind="stable")
+    rank = np.empty(values.size, dtype=np.int64)
+    rank[order] = np.arange(values.size)
+    ranked = [
+        np.bincount(_rank(values, rank, rated), minlength=values.size + 1) for rated in (rate_a, rate_b)
+    ]
+    sizes = np.unique(np.geomspace(1, values.size - 1, SETS).round().astype(int))
+    heads = [np.cumsum(r[:-1])[sizes - 1] for r in ranked]
+    yield [Event(look, among=np.sort(values[order[:size]])) for size in sizes.tolist()], heads[0], heads[1]
+    tails = [np.cumsum(r[:-1][::-1])[sizes - 1] for r in ranked]
+    yield [Event(look, among=np.sort(values[order[-size:]])) for size in sizes.tolist()], tails[0], tails[1]
+
+
+def _rank(values: Values, rank: Ints, rated: Values) -> Ints:
+    """Rank of each value by how much it speaks for the first table; last of all for a value not seen before."""
+    at = np.minimum(np.searchsorted(values, rated), values.size - 1)
+    out: Ints = np.where(values[at] == rated, rank[at], values.size)
+    return out
+
+
+def _number(*values: float | None) -> str:
+    value = next(v for v in values if v is not None)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(value)
