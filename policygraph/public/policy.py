@@ -191,6 +191,39 @@ class Policy:
             }
         return spec
 
+    @classmethod
+    def from_spec(cls, spec: dict[str, Any]) -> Policy:
+        """Make a policy from its plain form (the inverse of :meth:`to_spec`).
+
+        Examples
+        --------
+        >>> policy = Policy(Domain({"a": 2}), strength="markov")
+        >>> Policy.from_spec(policy.to_spec()) == policy
+        True
+        """
+        from policygraph.public.constraints import from_spec
+        from policygraph.public.graphs import PolicyGraph
+
+        domain: AnyDomain
+        if "network" in spec:
+            network = dict(spec["network"])
+            domain = Network(network.pop("nodes"), **network)
+        else:
+            domain = Domain(spec["domain"])
+        neighbours = spec.get("neighbours", {})
+        graph = None
+        if neighbours.get("graph", "none") != "none":
+            graph = PolicyGraph.from_spec(domain, neighbours["graph"], neighbours.get("bottom", False))
+        unknown = spec.get("data", {}).get("unknown", "error")
+        return cls(
+            domain,
+            graph,
+            [from_spec(fact) for fact in spec.get("public", ())],
+            neighbours.get("strength", "worst-case"),
+            neighbours.get("at_most_records"),
+            unknown["other"] if isinstance(unknown, dict) else unknown,
+        )
+
     def are_neighbours(self, a: Any, b: Any) -> Verdict:
         """Whether two tables of counts are neighbours, with the reason.
 

@@ -1,5 +1,8 @@
 """Exact public facts: what everybody knows of the data, as integer rows over the cells; start at ``base``."""
 
+from typing import Any
+
+from policygraph.errors import InputError
 from policygraph.public.constraints.base import AnyDomain, Constraint, Rows, select
 from policygraph.public.constraints.counts import LinearCount, StructuralZero, count
 from policygraph.public.constraints.degrees import Degrees
@@ -17,5 +20,42 @@ __all__ = [
     "StructuralZero",
     "Total",
     "count",
+    "from_spec",
     "select",
 ]
+
+
+def from_spec(spec: dict[str, Any]) -> Constraint:
+    """Make a public fact from its plain form (the inverse of ``to_spec``).
+
+    Examples
+    --------
+    >>> fact = Cells(["a"], [[0]], equals=[3])
+    >>> from_spec(fact.to_spec()) == fact
+    True
+    """
+    equals = spec.get("equals")
+    if "total" in spec:
+        return Total(equals)
+    if "cuboid" in spec:
+        return Cuboid(*spec["cuboid"], equals=equals)
+    if "cells" in spec:
+        return Cells(spec["cells"]["of"], spec["cells"]["values"], equals=equals)
+    if "count" in spec:
+        if "where" in spec["count"]:
+            return count(spec["count"]["where"], equals=equals)
+        terms = [
+            (term["where"] if "where" in term else term["cell"], term["times"])
+            for term in spec["count"]["terms"]
+        ]
+        return LinearCount(terms, equals=equals)
+    if "zeros" in spec:
+        return StructuralZero(spec["zeros"])
+    for key, side in (("degrees", "both"), ("in_degrees", "in"), ("out_degrees", "out")):
+        if key in spec:
+            return Degrees(spec[key], side=side, equals=equals)
+    raise InputError(
+        f"public fact {sorted(spec)}: expected total, cuboid, cells, count, zeros or degrees.",
+        code="constraint.spec",
+        value=spec,
+    )

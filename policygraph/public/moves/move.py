@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from policygraph.errors import InputError
+from policygraph.errors import InputError, RefusedError
 
 if TYPE_CHECKING:
     from policygraph.public.policy import Policy
 
 __all__ = ["Move", "Verdict", "moves", "verdict"]
+
+MATCHED_RECORDS, MATCHED_CELLS = 6, 64
+"""Sizes up to which every matching of the records of two data sets is tried."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +171,7 @@ def verdict(policy: Policy, a: Any, b: Any) -> Verdict:
     if policy.at_most_records is not None and max(move.added, move.removed) > policy.at_most_records:
         return Verdict(False, f"the change has more than {policy.at_most_records} records on a side")
     if policy.definition == "blowfish":
-        return _blowfish(policy, move)
+        return _blowfish(policy, a, b)
     smaller = move.smaller()
     if smaller is not None:
         return Verdict(False, f"a smaller change keeps the public facts: {smaller}", smaller)
@@ -213,8 +216,37 @@ def _strength(policy: Policy, table: Any, move: Move) -> Verdict:
     return Verdict(True, "the change is minimal: no smaller part of it keeps the public facts")
 
 
-def _blowfish(policy: Policy, move: Move) -> Verdict:
-    raise InputError("not reached", code="move.blowfish")
+def _blowfish(policy: Policy, a: Any, b: Any) -> Verdict:
+    """Some matching of the records must make the two data sets neighbours; every matching is tried."""
+    from itertools import permutations
+
+    from policygraph.public.moves.blowfish import are_neighbours_records
+    from policygraph.public.sensitivity.coupled import dense_problem
+
+    matrix, adjacency, keep = dense_problem(policy)
+    bottom = policy.graph is not None and policy.graph.bottom == "all"
+    sides = [[at for at, cell in enumerate(keep) for _ in range(int(table[cell]))] for table in (a, b)]
+    most = max(map(len, sides))
+    if (
+        most > MATCHED_RECORDS
+        or policy.domain.size > MATCHED_CELLS
+        or (policy.graph is not None and policy.graph.bottom == "some")
+    ):
+        raise RefusedError(
+            f"{most} records in {policy.domain.size} cells: every matching of the records would have to be tried (at most "
+            f"{MATCHED_RECORDS} in {MATCHED_CELLS}). Ask about the records that change, or use are_neighbours_records.",
+            code="move.matchings",
+        )
+    if len(sides[0]) != len(sides[1]) and not bottom:
+        return Verdict(False, "the data sets have different sizes, and records neither appear nor vanish")
+    first, second = (side + [len(keep)] * (most - len(side)) for side in sides)
+    reason = "no matching of the records has a secret pair"
+    for order in sorted(set(permutations(second))):
+        found = are_neighbours_records(first, list(order), matrix, adjacency, bottom=bottom)
+        if found:
+            return Verdict(True, found.reason)
+        reason = found.reason
+    return Verdict(False, f"no matching of the records makes them neighbours; for the last one: {reason}")
 
 
 def moves(policy: Policy, *, limit: int | None = None) -> Iterator[Move]:
@@ -265,4 +297,14 @@ def _induced_moves(policy: Policy) -> Iterator[Move]:
 
 
 def _blowfish_moves(policy: Policy) -> Iterator[Move]:
-    raise InputError("not reached", code="move.blowfish")
+    from policygraph.public.moves.blowfish import blowfish_moves
+    from policygraph.public.sensitivity.coupled import dense_problem
+
+    matrix, adjacency, keep = dense_problem(policy)
+    bottom = policy.graph is not None and policy.graph.bottom == "all"
+    seen = set()
+    for found in blowfish_moves(matrix, adjacency, bottom=bottom, at_most_records=policy.at_most_records):
+        change = tuple((int(keep[int(cell)]), int(x)) for cell, x in found.change)  # type: ignore[call-overload]
+        if tuple((cell, -x) for cell, x in change) not in seen:
+            seen.add(change)
+            yield Move.of(policy, dict(change))

@@ -199,7 +199,6 @@ class Sensitivity:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Sensitivity:
         """Read a certificate back from its plain form."""
-        from policygraph.public.files import policy_from_spec
         from policygraph.public.query import from_spec
 
         if not isinstance(data, dict) or data.get("format") != FORMAT:
@@ -208,7 +207,7 @@ class Sensitivity:
                 code="certificate.format",
             )
         try:
-            policy = policy_from_spec(data["policy"])
+            policy = Policy.from_spec(data["policy"])
             query = from_spec(policy.domain, data["query"])
             found = data["witness"]
             witness = None
