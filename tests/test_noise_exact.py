@@ -274,6 +274,11 @@ def test_acceptance_agrees_with_the_literal_comparison(square, data):
     assert answer.tolist() == [value < probability]
 
 
+def test_a_law_too_wide_for_one_table_is_refused():
+    with pytest.raises(RefusedError, match="digits"):
+        thresholds(Geometric(Fraction(1, 10**5), Fraction(1, 10**5)), 64, 40)
+
+
 def test_gaussian_draws_are_put_together_as_written():
     plan = gaussian._plan(Fraction(10**6))
     m = 1 << plan.bits

@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import chi2
 
 from policygraph.errors import InputError
+from policygraph.private.noise import discrete_gaussian, discrete_laplace
 from policygraph.private.noise.source import SecureSource, SeededSource, default_source
 
 PINNED_INT = [8410223040561220951, 55816690767156883, 3163255552202695599]
@@ -63,6 +64,7 @@ def test_secure_words_are_fair_too():
 
 FORKED = """
 import os, sys
+from policygraph.private.noise import discrete_gaussian, discrete_laplace
 from policygraph.private.noise.source import SecureSource, default_source
 sources = [SecureSource(), default_source() if sys.argv[1] == "hook" else SecureSource()]
 for s in sources:
@@ -138,6 +140,17 @@ def test_sources_say_what_they_are():
     assert not SeededSource(1).private
     assert "NOT PRIVATE" in SeededSource(1).describe()
     assert "NOT PRIVATE" not in SecureSource().describe()
+
+
+@pytest.mark.parametrize("wrong", [np.zeros(1, np.uint64), np.zeros(100, np.int64), [0] * 100])
+def test_a_source_that_returns_something_else_is_refused(wrong):
+    class Broken(SeededSource):
+        def words(self, n):
+            return wrong
+
+    for draw, scale in ((discrete_laplace, 1000), (discrete_gaussian, 10**6)):
+        with pytest.raises(InputError, match="Mend the source"):
+            draw(scale, 100, Broken(1))
 
 
 def test_bad_requests_are_refused():

@@ -16,7 +16,7 @@ from policygraph.exact import Exact, as_fraction, show
 from policygraph.private.noise.enclosure import exp_neg
 from policygraph.private.noise.inversion import Gaussian, Table
 from policygraph.private.noise.laplace import NOISE_BITS, Size, fill
-from policygraph.private.noise.source import Source
+from policygraph.private.noise.source import Source, fetch
 
 __all__ = ["MAX_SIGMA_SQUARED", "discrete_gaussian"]
 
@@ -136,10 +136,10 @@ class GaussianPlan:
 
     def _propose(self, n: int, source: Source) -> Ints:
         high = self.table.draw(n, source)
-        word = source.words(n)
+        word = fetch(source, n)
         minus = (word & np.uint64(1)).view(np.int64)
         rest = (word >> np.uint64(64 - self.bits)).view(np.int64) + minus
-        kept = self.accept(high, rest, source.words(n), source)
+        kept = self.accept(high, rest, fetch(source, n), source)
         size = (high << self.bits) + rest
         return ((size ^ -minus) + minus)[kept]
 
@@ -148,7 +148,8 @@ class GaussianPlan:
         shift = self.bits - _FINE
         fine = rest >> shift if shift >= 0 else rest << -shift
         shown = np.minimum(high, self.high_most)
-        return (((shown << (_FINE + 1)) + fine) * fine >> 28) * self.kappa_44 >> 32
+        z: Ints = (((shown << (_FINE + 1)) + fine) * fine >> 28) * self.kappa_44 >> 32
+        return z
 
     def accept(
         self, high: Ints, rest: Ints, word: npt.NDArray[np.uint64], source: Source
@@ -183,7 +184,7 @@ class GaussianPlan:
                 return True
             if u >= top:
                 return False
-            u = u << 64 | int(source.words(1)[0])
+            u = u << 64 | int(fetch(source, 1)[0])
             bits += 64
 
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from policygraph.errors import RefusedError
 from policygraph.private.noise.enclosure import Weights, exp_neg, gaussian_weights, geometric_weights
-from policygraph.private.noise.source import Source
+from policygraph.private.noise.source import Source, fetch
 
 __all__ = ["CHUNK", "Digit", "Gaussian", "Geometric", "Law", "Table", "thresholds"]
 
@@ -32,6 +32,7 @@ _GUIDE_BITS = 16
 _SHIFT = np.uint64(64 - _GUIDE_BITS)
 _UNDECIDED = np.iinfo(np.int16).min
 _REFINE_GUARD = 32
+_MOST_WEIGHTS = 1 << 24
 
 
 class Law(ABC):
@@ -148,6 +149,12 @@ def thresholds(law: Law, window: int, bits: int) -> tuple[int, list[int], list[i
     left, right = law.weigh(count, bits)
     while (max(left.tail_high, right.tail_high) << window) > sum(left.lows) + sum(right.lows):
         count += count // 2
+        if count > _MOST_WEIGHTS:
+            raise RefusedError(
+                f"{law}: more than {_MOST_WEIGHTS} values carry weight. Split its scale into digits first.",
+                code="noise.threshold",
+                law=law,
+            )
         left, right = law.weigh(count, bits)
     below_low, from_low = _sums(left.lows, right.lows, left.tail_low, right.tail_low)
     below_high, from_high = _sums(left.highs, right.highs, left.tail_high, right.tail_high)
@@ -201,6 +208,7 @@ class Table:
                 words.insert(0, 0)
         self.first = first
         self.words = np.array(words, np.uint64)
+        self.words.flags.writeable = False
         starts = np.arange(1 << _GUIDE_BITS, dtype=np.uint64) << _SHIFT
         below = np.searchsorted(self.words, starts, "left")
         through = np.searchsorted(self.words, starts | np.uint64((1 << int(_SHIFT)) - 1), "right")
@@ -216,7 +224,7 @@ class Table:
         RefusedError
             If a draw exceeds the limit; its probability is bounded where the limit is set.
         """
-        u = source.words(n)
+        u = fetch(source, n)
         short = self._guide.take((u >> _SHIFT).view(np.int64))
         values = short.astype(np.int64)
         rest = np.flatnonzero(short == _UNDECIDED)
@@ -233,7 +241,7 @@ class Table:
         """Decide the value for a U that begins with the 64 bits ``u``, drawing as many more as it takes."""
         bits = 64
         while True:
-            u = u << 64 | int(source.words(1)[0])
+            u = u << 64 | int(fetch(source, 1)[0])
             bits += 64
             if self.law.endless and (u == (1 << bits) - 1 or (self.law.two_sided and u == 0)):
                 continue

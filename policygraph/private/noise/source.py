@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from policygraph.errors import InputError
 
-__all__ = ["SecureSource", "SeededSource", "Source", "default_source"]
+__all__ = ["SecureSource", "SeededSource", "Source", "default_source", "fetch"]
 
 _BUFFER = 1 << 12
 _ZEROS = memoryview(bytes(1 << 19))
@@ -207,6 +207,30 @@ def default_source() -> SecureSource:
     if not _DEFAULT:
         _DEFAULT.append(SecureSource())
     return _DEFAULT[0]
+
+
+def fetch(source: Source, n: int) -> Words:
+    """Take words from any source, checked: one word that numpy spreads over an array would be one noise for all.
+
+    Raises
+    ------
+    InputError
+        If the source does not return a row of ``n`` unsigned 64-bit words.
+
+    Examples
+    --------
+    >>> fetch(SeededSource(1), 2).dtype
+    dtype('uint64')
+    """
+    words = source.words(n)
+    if not isinstance(words, np.ndarray) or words.dtype != np.uint64 or words.shape != (n,):
+        raise InputError(
+            f"{type(source).__name__}.words({n}) returned {type(words).__name__} of shape {np.shape(words)}: "
+            "expected a row of that many unsigned 64-bit words. Mend the source.",
+            code="noise.words",
+            n=n,
+        )
+    return words
 
 
 def _after_fork() -> None:
