@@ -324,6 +324,15 @@ def test_without_a_known_total_the_bare_definition_would_not_hold_markov_moves()
     assert is_positive(matrix, table, move)[0]
 
 
+def test_the_bare_definition_depends_on_the_direction():
+    cells = [v for v in product(range(2), repeat=3) if any(v)]
+    matrix = [[v[i] for v in cells] for i in range(3)]
+    at = {"".join(map(str, v)): j for j, v in enumerate(cells)}
+    whole, parts = [at["111"]], [at["100"], at["010"], at["001"]]
+    assert not oracle.is_positive_from(matrix, change(7, [], whole), change(7, whole, parts))
+    assert oracle.is_positive_from(matrix, change(7, [], parts), change(7, parts, whole))
+
+
 def test_example_three_cycle_with_a_forbidden_cell_is_worst_case_and_positive_but_not_markov():
     shape = (3, 3)
     kept = [j for j in range(9) if j != cell(shape, 1, 3)]

@@ -197,7 +197,8 @@ class _Pairs:
         cuts = np.flatnonzero(np.diff(self.sums)) + 1
         starts = np.concatenate([[0], cuts])
         size = np.diff(np.concatenate([starts, [len(self.sums)]]))
-        for length in np.unique(size[size > 1]).tolist():
+        # large sets first: their moves differ most, so a search for the longest ends sooner
+        for length in np.unique(size[size > 1]).tolist()[::-1]:
             here = starts[size == length]
             left, right = np.triu_indices(length, 1)
             for a in range(0, len(left), most):
@@ -341,12 +342,13 @@ def _longest(
 ) -> tuple[int, Ints | None, int, bool]:
     best, move = 0, None
     search = _Search(matrix)
+    by_cell = None if query is None else np.ascontiguousarray(query.T)
     for size in (4, 3, 2, 1):
         if query is None and move is not None:
             break
         for cells, removed in search.batches(size):
             if len(cells):
-                values = _lengths(query, cells, removed, norm)
+                values = _lengths(by_cell, cells, removed, norm)
                 top = int(np.argmax(values))
                 if move is None or values[top] > best:
                     best = int(values[top])
@@ -362,10 +364,10 @@ def _longest(
     return best, move, best, True
 
 
-def _lengths(query: Ints | None, cells: npt.NDArray[np.intp], removed: int, norm: Norm) -> npt.NDArray[Any]:
-    if query is None:
+def _lengths(by_cell: Ints | None, cells: npt.NDArray[np.intp], removed: int, norm: Norm) -> npt.NDArray[Any]:
+    if by_cell is None:
         return np.full(len(cells), cells.shape[1], dtype=np.int64)
-    answers = np.zeros((len(cells), query.shape[0]), dtype=np.int64)
+    answers = np.zeros((len(cells), by_cell.shape[1]), dtype=np.int64)
     for place in range(cells.shape[1]):
-        answers += (-1 if place < removed else 1) * query.T[cells[:, place]]
+        answers += (-1 if place < removed else 1) * by_cell[cells[:, place]]
     return lengths(None, answers, norm)
