@@ -1,0 +1,325 @@
+"""Counting the edges of a network. Owns ``read_edges``.
+
+Edge lists are counted inside DuckDB; networkx graphs and sparse matrices are in Python already. Imports ``errors``,
+``public.domain``, ``private.counting``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from policygraph.errors import DataError, InputError
+from policygraph.private.counting import sql
+from policygraph.private.counting.counts import DENSE, Counts, Ints
+from policygraph.private.counting.labels import coder
+from policygraph.private.counting.source import (
+    TABLE,
+    Source,
+    connect,
+    csv_source,
+    escaped,
+    first_line,
+    from_relation,
+    named,
+    open_source,
+    resolve,
+    stamps_of,
+    suffix_of,
+)
+from policygraph.public.domain import Network
+
+__all__ = ["read_edges"]
+
+LISTS = (".txt", ".edges", ".edgelist", ".el")
+ENDS = (("from", "to"), ("source", "target"), ("src", "dst"), ("tail", "head"), ("u", "v"))
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class _Edges:
+    """Edges as positions of nodes with multiplicities; -1 where a name is no node."""
+
+    label: str
+    tail: Ints
+    head: Ints
+    times: Ints
+    strangers: tuple[tuple[str | None, int], ...] = ()
+
+
+def read_edges(
+    data: Any,
+    network: Network,
+    *,
+    columns: Sequence[str] | None = None,
+    header: bool | None = None,
+    unknown: str = "error",
+    loops: str = "error",
+    duplicates: str = "error",
+    name: str | None = None,
+) -> Counts:
+    """Count the edges of a network into its node pairs.
+
+    Parameters
+    ----------
+    data
+        An edge list: text with two names on each line (``.txt``, ``.edges``, ``.edgelist``; lines that start with # or % are
+        comments, further fields are ignored), CSV, Parquet, or any source that ``count_cells`` takes; a networkx graph; or
+        an adjacency matrix (scipy sparse or numpy).
+    network
+        The nodes, and what kinds of edges there are.
+    columns
+        The two columns of the ends; by default from and to, source and target, or the only two.
+    header
+        Whether a CSV starts with names of columns; by default it does unless its first line names two nodes.
+    unknown
+        ``"error"`` or ``"drop"`` for edges at a node that is not in the network.
+    loops
+        ``"error"`` or ``"drop"`` for loops, where the network has none.
+    duplicates
+        ``"error"`` or ``"merge"`` for pairs that are listed more often than they can be joined; in an undirected
+        network (u, v) and (v, u) are one pair.
+    name
+        Name of the data set in the budget ledger; by default it is known by its content.
+
+    Raises
+    ------
+    DataError
+        With every kind of problem of the list, and how many edges have it.
+
+    Examples
+    --------
+    >>> import networkx
+    >>> read_edges(networkx.path_graph(4), Network(4)).vector().tolist()
+    [1, 0, 0, 1, 0, 1]
+    """
+    if not isinstance(network, Network):
+        raise InputError(
+            f"network={network!r}: expected a Network. Tables are read by count_cells.",
+            code="data.domain",
+            value=network,
+        )
+    for rule, given, allowed in (
+        ("unknown", unknown, "drop"),
+        ("loops", loops, "drop"),
+        ("duplicates", duplicates, "merge"),
+    ):
+        if given not in ("error", allowed):
+            raise InputError(
+                f'{rule}={given!r}: expected "error" or "{allowed}".', code="data.unknown-rule", value=given
+            )
+    fingerprint = None if name is None else named(name)
+    if hasattr(data, "edges") and hasattr(data, "is_directed"):
+        edges = _from_networkx(data, network)
+    elif hasattr(data, "tocoo") or isinstance(data, np.ndarray):
+        edges = _from_matrix(data, network)
+    else:
+        source = _open(data, network, header)
+        ends = _find_ends(source, columns)
+        fingerprint = fingerprint or source.fingerprint()
+        edges = _from_source(source, ends, network)
+    return _count(edges, network, fingerprint, unknown, loops, duplicates)
+
+
+def _count(
+    edges: _Edges, network: Network, fingerprint: str | None, unknown: str, loops: str, duplicates: str
+) -> Counts:
+    strange = (edges.tail < 0) | (edges.head < 0)
+    looped = ~strange & (edges.tail == edges.head) & (not network.loops)
+    fits = ~strange & ~looped
+    at, inverse = np.unique(network.pair_index(edges.tail[fits], edges.head[fits]), return_inverse=True)
+    times = np.zeros(len(at), dtype=np.int64)
+    np.add.at(times, inverse, edges.times[fits])
+    repeated = times > 1 if network.capacity == 1 else np.zeros(len(at), dtype=bool)
+    n_strange, n_looped = int(edges.times[strange].sum()), int(edges.times[looped].sum())
+    problems = []
+    if edges.strangers and unknown == "error":
+        values = ", ".join(
+            f"{'no value' if value is None else repr(value)} {n:,} time{'s' if n != 1 else ''}"
+            for value, n in edges.strangers
+        )
+        problems.append(
+            f'  {n_strange:,} edges at nodes that are not in the network: {values} (unknown="drop" leaves such edges out)'
+        )
+    if n_looped and loops == "error":
+        problems.append(
+            f'  {n_looped:,} loops, but the network has none (loops="drop" leaves them out; Network(loops=True) has them)'
+        )
+    if repeated.any() and duplicates == "error":
+        one = network.cell(int(at[repeated][0]))
+        both = "" if network.directed else ", in one order or in both"
+        problems.append(
+            f"  {int(repeated.sum()):,} pairs are listed more than once{both}, such as {one[0]!r} and {one[1]!r} "
+            f'({int((times[repeated] - 1).sum()):,} edges too many; duplicates="merge" counts each pair once)'
+        )
+    if problems:
+        raise DataError(
+            f"{edges.label} does not fit {network!r}.\n" + "\n".join(problems),
+            code="data.edges",
+            problems=problems,
+        )
+    if duplicates == "merge":
+        times = np.minimum(times, 1)
+    if fingerprint is None:
+        content = repr(network.to_spec()).encode() + at.tobytes() + times.tobytes()
+        fingerprint = hashlib.sha256(b"edges" + content).hexdigest()
+    rows, dropped = int(times.sum()), n_strange + n_looped
+    if network.size > DENSE:
+        return Counts(network, fingerprint, rows, dropped, _pairs=(at, times))
+    vector = np.zeros(network.size, dtype=np.int64)
+    vector[at] = times
+    return Counts._checked(network, vector, fingerprint, dropped)
+
+
+def _open(data: Any, network: Network, header: bool | None) -> Source:
+    if not isinstance(data, (str, os.PathLike)) or "://" in os.fspath(data):
+        return open_source(data)
+    label, paths = resolve(os.fspath(data))
+    kinds = {suffix_of(path) for path in paths}
+    if kinds <= set(LISTS):
+        # A separator that no line contains makes each line one value; the engine then splits it at blanks.
+        lines = (
+            f"read_csv({escaped(paths)}, columns = {{'line': 'VARCHAR'}}, auto_detect = false, header = false, "
+            "delim = '\x01', quote = '', escape = '', comment = '')"
+        )
+        text = (
+            'SELECT fields[1] AS "from", fields[2] AS "to" FROM (SELECT '
+            f"regexp_split_to_array(trim(line, ' \t\r'), '[ \\t]+') AS fields FROM {lines} "
+            "WHERE trim(line, ' \t\r') <> '' AND NOT regexp_matches(line, '^[ \\t]*[#%]'))"
+        )
+        connection = connect()
+        return from_relation(
+            label, lambda: connection.sql(text), textual=True, stamps=stamps_of(paths), keep=(connection,)
+        )
+    if kinds <= {".csv", ".tsv"} and header is not True:
+        first = [str(value).strip() for value in first_line(paths)[:2]]
+        if (
+            header is None
+            and tuple(text.lower() for text in first) in ENDS
+            and all(_is_node(network, x) for x in first)
+        ):
+            raise InputError(
+                f"{label}: the first line {first} can be names of columns or an edge: say which with header.",
+                code="data.no-header",
+                value=first,
+            )
+        if header is False or (len(first) == 2 and all(_is_node(network, text) for text in first)):
+            return csv_source(label, paths, header=False)
+    return open_source(data)
+
+
+def _is_node(network: Network, text: str) -> bool:
+    if isinstance(network.nodes, range):
+        return text.isascii() and text.isdigit() and int(text) < network.order
+    return text in {str(node) for node in network.nodes}
+
+
+def _find_ends(source: Source, columns: Sequence[str] | None) -> list[tuple[str, str]]:
+    given = [shown for shown, _, _ in source.columns]
+    wanted: Sequence[str] | None = columns
+    if wanted is None:
+        lowered = {shown.lower(): shown for shown in given}
+        wanted = next(([lowered[a], lowered[b]] for a, b in ENDS if a in lowered and b in lowered), None)
+    if wanted is None and len(given) == 2:
+        wanted = given
+    if wanted is None or len(wanted) != 2 or any(given.count(name) != 1 for name in wanted):
+        raise DataError(
+            f"{source.label}: its columns are {', '.join(map(repr, given[:12]))}: expected "
+            + (
+                "two columns of nodes, such as from and to"
+                if columns is None
+                else f"{list(columns)} among them"
+            )
+            + ". Say which ones with columns=[..., ...].",
+            code="data.missing-column",
+            columns=given,
+        )
+    return [(source.columns[given.index(name)][1], source.columns[given.index(name)][2]) for name in wanted]
+
+
+def _from_source(source: Source, ends: list[tuple[str, str]], network: Network) -> _Edges:
+    plans = [
+        coder(f"r.v{i}", kind, network.nodes, f"nodes{i}_", textual=source.textual)
+        for i, (_, kind) in enumerate(ends)
+    ]
+    raw = ", ".join(f"{sql.name(at)} AS v{i}" for i, (at, _) in enumerate(ends))
+    joins = " ".join(join for plan in plans for join in plan.joins)
+    coded = f"(SELECT r.*, {plans[0].code} AS a, {plans[1].code} AS b FROM (SELECT {raw} FROM {TABLE}) AS r {joins})"
+    one, two = ("a", "b") if network.directed else ("least(a, b)", "greatest(a, b)")
+    known = "a IS NOT NULL AND b IS NOT NULL"
+    statement = (
+        f"SELECT CASE WHEN {known} THEN {one} END AS tail, CASE WHEN {known} THEN {two} END AS head, count(*) AS n "
+        f"FROM {coded} GROUP BY 1, 2"
+    )
+    batches = list(source.run(statement))
+    tail, head, times = (
+        np.concatenate([np.zeros(0, dtype=np.int64), *(batch[key] for batch in batches)]).astype(np.int64)
+        for key in ("tail", "head", "n")
+    )
+    [(there,)] = source.rows_of(f"SELECT count(*) FROM {TABLE}")
+    if int(times.sum()) != there:
+        raise DataError(
+            f"{source.label}: {there} edges, but {int(times.sum())} were counted. The data changed meanwhile, or the engine has "
+            "a fault; nothing was released.",
+            code="data.lost",
+        )
+    strangers: list[tuple[Any, ...]] = []
+    if len(tail) and int(tail.min()) < 0:
+        strangers = source.rows_of(
+            f"SELECT v, count(*) AS n FROM (SELECT CAST(v0 AS VARCHAR) AS v FROM {coded} WHERE a IS NULL UNION ALL "
+            f"SELECT CAST(v1 AS VARCHAR) FROM {coded} WHERE b IS NULL) GROUP BY v ORDER BY n DESC, v LIMIT {SHOWN}"
+        )
+    return _Edges(source.label, tail, head, times, tuple((value, int(n)) for value, n in strangers))
+
+
+def _from_networkx(graph: Any, network: Network) -> _Edges:
+    if bool(graph.is_directed()) != network.directed:
+        raise DataError(
+            f"the graph is {'directed' if graph.is_directed() else 'undirected'}, the network is not alike: expected both of "
+            "one kind. networkx has to_directed() and to_undirected().",
+            code="data.directed",
+        )
+    position = {node: at for at, node in enumerate(network.nodes)}
+    missing = [node for node in graph.nodes if node not in position]
+    pairs = [(position.get(u, -1), position.get(v, -1)) for u, v in graph.edges()]
+    ends = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    ones = np.ones(len(ends), dtype=np.int64)
+    strangers = tuple((str(node), int(graph.degree(node))) for node in missing[:SHOWN])
+    return _Edges("the graph", ends[:, 0], ends[:, 1], ones, strangers)
+
+
+def _from_matrix(matrix: Any, network: Network) -> _Edges:
+    from scipy import sparse
+
+    given = sparse.coo_array(matrix)
+    if given.shape != (network.order, network.order):
+        raise DataError(
+            f"an adjacency matrix of shape {given.shape}: expected {network.order} rows and columns, one for each node.",
+            code="data.matrix",
+            value=given.shape,
+        )
+    given.sum_duplicates()
+    times = np.asarray(given.data).astype(np.int64)
+    if np.any(times != given.data) or np.any(times < 0):
+        raise DataError(
+            "the adjacency matrix has entries that are no whole numbers >= 0: expected how often a pair is joined.",
+            code="data.matrix",
+        )
+    row, column = (np.asarray(part, dtype=np.int64) for part in given.coords)
+    if not network.directed:
+        difference = given - given.T
+        if abs(difference).max() > 0:
+            raise DataError(
+                "the adjacency matrix is not symmetric, but the network is undirected: expected equal entries for "
+                "(u, v) and (v, u).",
+                code="data.matrix",
+            )
+        upper = row <= column
+        row, column, times = row[upper], column[upper], times[upper]
+    keep = times > 0
+    return _Edges("the adjacency matrix", row[keep], column[keep], times[keep])

@@ -1,0 +1,58 @@
+"""Text that goes into SQL: quoted names and literals. Owns ``name``, ``literal``, ``listing``; imports ``errors``.
+
+Names and labels come from policy files, so that they are quoted here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from policygraph.errors import InputError
+
+__all__ = ["listing", "literal", "name"]
+
+
+def name(text: str) -> str:
+    """Quote a column or table name.
+
+    Examples
+    --------
+    >>> print(name('an "odd" name'))
+    "an ""odd"" name"
+    """
+    return '"' + _plain(text).replace('"', '""') + '"'
+
+
+def literal(value: str | int | float) -> str:
+    """Write a value as an SQL literal of its own type.
+
+    Examples
+    --------
+    >>> literal("it's"), literal(-3), literal(0.5)
+    ("'it''s'", '(-3)', "'0.5'::DOUBLE")
+    """
+    if isinstance(value, str):
+        return "'" + _plain(value).replace("'", "''") + "'"
+    if isinstance(value, int):
+        return f"({int(value)})"
+    # A bare 0.5 would be a DECIMAL; the text form is read with correct rounding.
+    return f"'{float(value)!r}'::DOUBLE"
+
+
+def listing(values: Iterable[str | int | float]) -> str:
+    """Write values as an SQL list.
+
+    Examples
+    --------
+    >>> listing(["a", "b"])
+    "['a', 'b']"
+    """
+    return "[" + ", ".join(literal(value) for value in values) + "]"
+
+
+def _plain(text: str) -> str:
+    if "\0" in text:
+        raise InputError(
+            f"{text!r} contains a zero byte: expected text without one.", code="data.text", value=text
+        )
+    return text
