@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import typer
 
 from policygraph.cli.common import POLICY_FILE, one_query, print_json, stage
@@ -21,6 +23,9 @@ def explain(
     time_limit: float = typer.Option(
         20.0, "--time-limit", min=0.0, help="Seconds for each sensitivity on the way."
     ),
+    draw: Path | None = typer.Option(
+        None, "--draw", help="Draw the pair that must look alike into this picture."
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """What is hidden, what is public, which two data sets must look alike, and what each choice costs."""
@@ -31,6 +36,8 @@ def explain(
     loss = Epsilon(as_fraction(epsilon, "epsilon"))
     with stage("explaining"):
         made = make(query, read.policy, epsilon=loss.value, time_limit=time_limit)
+    if draw is not None and made.certificate.witness is not None:
+        made.certificate.move().draw(draw)
     if as_json:
         print_json(made.to_dict())
     else:

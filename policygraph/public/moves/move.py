@@ -139,6 +139,12 @@ class Move:
         parts = [self._part(part) for part in decompose(self._matrix(), self.amounts)]
         return sorted(parts, key=lambda part: part.change)
 
+    def draw(self, target: Any) -> Any:
+        """Draw a small move into a picture file or into matplotlib axes; return the axes."""
+        from policygraph.public.moves.drawing import draw
+
+        return draw(self, target)
+
     def _matrix(self) -> Any:
         return self.policy.system.matrix_on(self.cells)
 
@@ -209,7 +215,9 @@ def _strength(policy: Policy, table: Any, move: Move) -> Verdict:
         change = np.zeros(policy.domain.size, dtype=np.int64)
         change[move.cells] = move.amounts
         keep = np.setdiff1d(np.arange(policy.domain.size), policy.system.zeros)
-        positive, reason = is_positive(matrix[:, keep], np.asarray(table)[keep], change[keep])
+        positive, reason = is_positive(
+            matrix[:, keep], np.asarray(table)[keep], change[keep], capacity=policy.domain.capacity
+        )
         return Verdict(
             bool(positive), f"positive neighbours: {reason}" if positive else f"not positive: {reason}"
         )
@@ -288,7 +296,7 @@ def _induced_moves(policy: Policy) -> Iterator[Move]:
     if policy.strength == "markov":
         basis = basis[(np.count_nonzero(basis, axis=1) <= 4) & (np.abs(basis).max(axis=1, initial=0) <= 1)]
     elif policy.strength == "positive":
-        basis = positive_moves(matrix[:, keep], basis)
+        basis = positive_moves(matrix[:, keep], basis, capacity=policy.domain.capacity, basis=basis)
     for row in basis:
         move = Move.of(policy, {int(keep[at]): int(row[at]) for at in np.flatnonzero(row)})
         cap = policy.at_most_records

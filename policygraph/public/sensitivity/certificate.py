@@ -18,6 +18,7 @@ from policygraph.public.policy import DEFINITIONS, Policy
 from policygraph.public.query.base import Norm, Query
 
 if TYPE_CHECKING:
+    from policygraph.public.moves.move import Move
     from policygraph.public.sensitivity.verify import Verification
 
 __all__ = ["Sensitivity", "Witness"]
@@ -277,6 +278,16 @@ class Sensitivity:
             words.append(f"{'' if amount == 1 else f'{amount} x '}({labels})")
         more = f" and {len(table) - most} more" if len(table) > most else ""
         return (" ".join(words) or "nothing") + more
+
+    def move(self) -> Move:
+        """The change between the two data sets of the witness, to be listed, drawn or decomposed."""
+        if self.witness is None:
+            raise InputError(
+                "no data set can change the answer: there is no witness.", code="sensitivity.no-witness"
+            )
+        from policygraph.public.moves.move import Move
+
+        return Move.of(self.policy, self.witness.change)
 
     def table(self, which: str = "before") -> Any:
         """One of the two data sets of the witness as a dense vector of counts."""

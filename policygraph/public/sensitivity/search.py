@@ -196,6 +196,7 @@ def _search(problem: Problem, policy: Policy, norm: Norm, deadline: float | None
     if policy.strength == "worst-case" and cap is None:
         from policygraph.public.moves.longest import longest_move
 
+        common["norm"] = "l1" if norm == "l1" else "l2squared"
         bracket: Any = longest_move(
             problem.matrix, **common, deadline=_left(deadline), symmetries=problem.symmetries
         )

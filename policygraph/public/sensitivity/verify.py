@@ -24,6 +24,7 @@ from policygraph.public.query.cuboids import CuboidQuery
 from policygraph.public.query.matrices import MatrixQuery
 from policygraph.public.query.networks import AdjacencyQuery, MixingQuery
 from policygraph.public.sensitivity.certificate import Sensitivity
+from policygraph.public.sensitivity.verify_moves import naive_moves
 
 __all__ = ["Check", "Verification", "verify"]
 
@@ -414,8 +415,21 @@ def _bound(certificate: Sensitivity) -> Check:
             largest = max(largest, _power(query, change, certificate.norm))  # type: ignore[arg-type]
         how = f"all {policy.graph.n_edges} edges were gone through"
     elif policy.definition == "induced" and policy.domain.size <= BASIS_CELLS:
-        moves = list(_naive_moves(policy))
-        largest = max((_power(query, move, certificate.norm) for move in moves), default=Fraction(0))
+        moves = [move for move in _naive_moves(policy) if _counts(policy, move)]
+        beyond = [m for m in moves if _power(query, m, certificate.norm) > certificate.power]
+        if policy.strength == "positive":
+            # A table that holds the removed records alone leaves a move the fewest alternatives.
+            beyond = [
+                m
+                for m in beyond
+                if _is_positive(policy, {c: -x for c, x in m.items() if x < 0}, m) is not False
+            ]
+        if beyond and policy.system.has_values:
+            return rests  # the longer moves may be ones that no table with the published values can make
+        within = [m for m in moves if _power(query, m, certificate.norm) <= certificate.power]
+        largest = max(
+            (_power(query, move, certificate.norm) for move in beyond or within), default=Fraction(0)
+        )
         how = f"{len(moves)} minimal moves were listed by the naive completion procedure"
     if largest is None:
         return rests
@@ -424,6 +438,15 @@ def _bound(certificate: Sensitivity) -> Check:
         largest <= certificate.power,
         f"{how}: the largest change is {largest}, claimed {certificate.power}",
     )
+
+
+def _counts(policy: Policy, move: Table) -> bool:
+    """Whether a minimal move is within the cap and, for Markov strength, short."""
+    cap = policy.at_most_records
+    added, removed = sum(x for x in move.values() if x > 0), -sum(x for x in move.values() if x < 0)
+    if cap is not None and max(added, removed) > cap:
+        return False
+    return policy.strength != "markov" or (len(move) <= 4 and all(abs(x) == 1 for x in move.values()))
 
 
 def _naive_moves(policy: Policy) -> Iterator[Table]:
@@ -439,58 +462,11 @@ def _naive_moves(policy: Policy) -> Iterator[Table]:
         [next((v for k, v in _sums(facts[at], policy, {c: 1}).items() if repr(k) == name), 0) for c in cells]
         for at, name in keys
     ]
-    basis = _kernel(rows, len(cells))
-    known = {vector for b in basis for vector in (tuple(b), tuple(-x for x in b))}
-    queue = [(f, g) for f in known for g in known]
-    while queue:
-        f, g = queue.pop()
-        rest = _normal_form(tuple(a + b for a, b in zip(f, g, strict=True)), known)
-        if any(rest):
-            opposite = tuple(-x for x in rest)
-            known |= {rest, opposite}
-            queue += [(rest, h) for h in known] + [(opposite, h) for h in known]
     top = policy.domain.capacity
-    for g in known:
-        if any(h != g and any(h) and _below(h, g) for h in known):
-            continue
+    for g in naive_moves(rows, len(cells)):
         if top is None or max(map(abs, g)) <= top:
             yield {cell: x for cell, x in zip(cells, g, strict=True) if x}
 
 
 def _is_zero(fact: Any, policy: Policy, cell: int) -> bool:
     return isinstance(fact, StructuralZero) and bool(_sums(fact, policy, {cell: 1}))
-
-
-def _below(h: tuple[int, ...], g: tuple[int, ...]) -> bool:
-    return all(a * b >= 0 and abs(a) <= abs(b) for a, b in zip(h, g, strict=True))
-
-
-def _normal_form(vector: tuple[int, ...], known: set[tuple[int, ...]]) -> tuple[int, ...]:
-    while any(vector):
-        for h in known:
-            if any(h) and _below(h, vector):
-                vector = tuple(a - b for a, b in zip(vector, h, strict=True))
-                break
-        else:
-            return vector
-    return vector
-
-
-def _kernel(rows: list[list[int]], width: int) -> list[list[int]]:
-    """Integer kernel by unimodular column operations."""
-    columns = [[row[j] for row in rows] + [int(i == j) for i in range(width)] for j in range(width)]
-    start = 0
-    for r in range(len(rows)):
-        while True:
-            live = [j for j in range(start, width) if columns[j][r]]
-            if len(live) <= 1:
-                break
-            pivot = min(live, key=lambda j: abs(columns[j][r]))
-            for j in live:
-                if j != pivot:
-                    times = columns[j][r] // columns[pivot][r]
-                    columns[j] = [a - times * b for a, b in zip(columns[j], columns[pivot], strict=True)]
-        if live:
-            columns[start], columns[live[0]] = columns[live[0]], columns[start]
-            start += 1
-    return [column[len(rows) :] for column in columns[start:]]

@@ -1,0 +1,136 @@
+"""Pictures of moves. Owns :func:`draw`: what is removed, what is added, what holds it together.
+
+Imports ``errors``, ``public.domain``, ``public.moves.move``; matplotlib when used.
+"""
+
+from __future__ import annotations
+
+from math import cos, pi, sin
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from policygraph.errors import InputError, RefusedError
+from policygraph.public.constraints.degrees import Degrees
+from policygraph.public.domain import Domain, Network
+from policygraph.public.moves.move import Move
+
+__all__ = ["draw"]
+
+MOST = 60
+ADDED, REMOVED = "#1a7f37", "#b3261e"
+
+
+def draw(move: Move, target: str | Path | Any) -> Any:
+    """Draw a small move into a picture file or into matplotlib axes; return the axes.
+
+    Parameters
+    ----------
+    move
+        A change of cells of a table, or of edges of a network.
+    target
+        A file name with a picture ending, or axes.
+
+    Raises
+    ------
+    RefusedError
+        When the move is too large for a picture.
+    """
+    try:
+        import matplotlib
+    except ImportError as cause:
+        raise InputError(
+            "drawing needs matplotlib: install policygraph[plot].", code="move.matplotlib"
+        ) from cause
+    if len(move.change) > MOST:
+        raise RefusedError(
+            f"a move of {len(move.change)} cells is too large to draw: expected at most {MOST}.",
+            code="move.too-large",
+        )
+    axes = target
+    if isinstance(target, (str, Path)):
+        matplotlib.use("Agg", force=False)
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(6, 5), layout="constrained")
+        axes = figure.add_subplot()
+    if isinstance(move.policy.domain, Network):
+        _network(move, move.policy.domain, axes)
+    else:
+        _table(move, move.policy.domain, axes)
+    if isinstance(target, (str, Path)):
+        axes.figure.savefig(target, dpi=150)
+    return axes
+
+
+def _network(move: Move, network: Network, axes: Any) -> None:
+    tails, heads = network.pairs(move.cells)
+    nodes = sorted({*tails.tolist(), *heads.tolist()})
+    place = {v: (cos(2 * pi * i / len(nodes)), sin(2 * pi * i / len(nodes))) for i, v in enumerate(nodes)}
+    known: set[int] = set()
+    for fact in move.policy.system.needed:
+        if isinstance(fact, Degrees):
+            known |= set(fact.positions(network).tolist())
+    for u, v, amount in zip(tails.tolist(), heads.tolist(), move.amounts.tolist(), strict=True):
+        style: dict[str, Any] = {
+            "color": ADDED if amount > 0 else REMOVED,
+            "lw": 2,
+            "ls": "-" if amount > 0 else "--",
+            "arrowstyle": "->" if network.directed else "-",
+            "shrinkA": 10,
+            "shrinkB": 10,
+            "connectionstyle": "arc3,rad=0.15" if network.directed else "arc3,rad=0",
+        }
+        axes.annotate("", xy=place[v], xytext=place[u], arrowprops=style)
+    for v in nodes:
+        filled = v in known
+        axes.plot(*place[v], "o", ms=16, mfc="#333333" if filled else "white", mec="#333333", zorder=3)
+        axes.text(
+            *place[v],
+            str(network.nodes[v]),
+            ha="center",
+            va="center",
+            color="white" if filled else "black",
+            zorder=4,
+        )
+    axes.plot([], [], color=ADDED, lw=2, label="added edge")
+    axes.plot([], [], color=REMOVED, lw=2, ls="--", label="removed edge")
+    axes.plot([], [], "o", color="#333333", label="degree is public")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=3, frameon=False)
+    axes.set(xlim=(-1.3, 1.3), ylim=(-1.45, 1.3), aspect="equal")
+    axes.axis("off")
+    axes.set_title("these two networks must look alike")
+
+
+def _table(move: Move, domain: Domain, axes: Any) -> None:
+    """Rows are the values of the first attribute that changes, columns the other attributes."""
+    codes = domain.codes(move.cells)
+    changing = [axis for axis in range(len(domain.shape)) if len(set(codes[axis].tolist())) > 1] or [0]
+    first, rest = changing[0], changing[1:]
+    rows = sorted(set(codes[first].tolist()))
+    columns = sorted(set(zip(*(codes[axis].tolist() for axis in rest), strict=True))) if rest else [()]
+    grid = np.zeros((len(rows), len(columns)), dtype=np.int64)
+    for at, amount in enumerate(move.amounts.tolist()):
+        key = tuple(int(codes[axis][at]) for axis in rest)
+        grid[rows.index(int(codes[first][at])), columns.index(key)] += amount
+    top = max(1, int(np.abs(grid).max()))
+    axes.imshow(grid, cmap="PiYG", vmin=-2 * top, vmax=2 * top, aspect="auto")
+    for (i, j), value in np.ndenumerate(grid):
+        if value:
+            axes.text(j, i, f"{value:+d}", ha="center", va="center", fontsize=12)
+    names = domain.names
+    axes.set_yticks(range(len(rows)), [str(domain.labels(names[first])[r]) for r in rows])
+    texts = [
+        ", ".join(str(domain.labels(names[axis])[c]) for axis, c in zip(rest, key, strict=True))
+        for key in columns
+    ]
+    axes.set_xticks(
+        range(len(columns)),
+        texts,
+        rotation=45 if len(columns) > 6 else 0,
+        ha="right" if len(columns) > 6 else "center",
+    )
+    axes.set_ylabel(names[first])
+    axes.set_xlabel(" x ".join(names[axis] for axis in rest))
+    axes.set_title("the change between two tables that must look alike")

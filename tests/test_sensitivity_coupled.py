@@ -1,0 +1,78 @@
+"""A policy graph and public facts together: the values of the theory, through the whole engine."""
+
+import numpy as np
+import pytest
+
+import policygraph as pg
+
+LINE4, LINE6 = pg.Domain({"x": 4}), pg.Domain({"x": 6})
+TWO, THREE, SIX = pg.Domain({"a": 2, "b": 2}), pg.Domain({"a": 2, "b": 2, "c": 2}), pg.Domain({"a": 3, "b": 2})
+A, B = pg.Cuboid("a"), pg.Cuboid("b")
+
+SECTION_1 = [
+    ("line of 4", LINE4, pg.PolicyGraph.line(LINE4), [pg.count({"x": [0, 1]})], None, 4),
+    ("line of 6", LINE6, pg.PolicyGraph.line(LINE6), [pg.count({"x": [0, 1]}), pg.count({"x": [2, 3]})], None, 6),
+    ("full 3x2", SIX, pg.PolicyGraph.full(SIX), [A], None, 6),
+    ("full 2x2", TWO, pg.PolicyGraph.full(TWO), [A], None, 4),
+    ("attribute, one", TWO, pg.PolicyGraph.attribute(TWO), [A], None, 2),
+    ("attribute, both", TWO, pg.PolicyGraph.attribute(TWO), [A, B], None, 4),
+    ("two records", THREE, pg.PolicyGraph.attribute(THREE), [A, B], 2, 4),
+    ("three records", THREE, pg.PolicyGraph.attribute(THREE), [A, B], 3, 6),
+    ("four records", THREE, pg.PolicyGraph.attribute(THREE), [A, B], 4, 8),
+    ("all sizes", THREE, pg.PolicyGraph.attribute(THREE), [A, B], None, 8),
+    ("total only", LINE4, pg.PolicyGraph.line(LINE4), [pg.Total()], None, 2),
+    ("no edge", LINE4, pg.PolicyGraph.from_edges(LINE4, []), [pg.Total()], None, 0),
+]
+
+
+@pytest.mark.parametrize(("name", "domain", "graph", "facts", "cap", "value"), SECTION_1, ids=[c[0] for c in SECTION_1])
+def test_theory_section_1(name, domain, graph, facts, cap, value):
+    policy = pg.Policy(domain, graph=graph, constraints=facts, at_most_records=cap)
+    found = pg.sensitivity(pg.queries.identity(domain), policy)
+    assert (found.value, found.kind) == (value, "exact")
+    report = found.verify()
+    assert report.ok, str(report)
+    assert all(c.passed for c in report.checks if c.name != "bound"), str(report)
+
+
+def test_the_two_definitions_are_told_apart():
+    query = pg.queries.identity(TWO)
+    blowfish = pg.sensitivity(query, pg.Policy(TWO, graph=pg.PolicyGraph.full(TWO), constraints=[A]))
+    induced = pg.sensitivity(query, pg.Policy(TWO, constraints=[A]))
+    assert (blowfish.value, induced.value) == (4, 2)
+    assert "Blowfish" in blowfish.definition
+    assert "induced" in induced.definition
+
+
+def test_one_margin_on_a_million_cells():
+    domain = pg.Domain({"a": 1000, "b": 1000})
+    policy = pg.Policy(domain, graph=pg.PolicyGraph.full(domain), constraints=[pg.Cuboid("a")])
+    found = pg.sensitivity(pg.queries.identity(domain), policy)
+    assert (found.value, found.kind) == (2000, "exact")
+
+
+def test_large_problems_are_bounded_by_the_cap_or_refused():
+    domain = pg.Domain({"a": 30, "b": 30})
+    facts = [pg.Cuboid("a"), pg.Cuboid("b")]
+    with pytest.raises(pg.RefusedError):
+        pg.sensitivity(pg.queries.identity(domain), pg.Policy(domain, graph=pg.PolicyGraph.grid(domain), constraints=facts))
+    policy = pg.Policy(domain, graph=pg.PolicyGraph.grid(domain), constraints=facts, at_most_records=3)
+    found = pg.sensitivity(pg.queries.identity(domain), policy)
+    assert (found.value, found.kind) == (6, "upper")
+
+
+def test_published_values_give_an_upper_bound_only():
+    policy = pg.Policy(TWO, graph=pg.PolicyGraph.full(TWO), constraints=[pg.Cuboid("a", equals=[1, 0])])
+    found = pg.sensitivity(pg.queries.identity(TWO), policy)
+    assert (found.value, found.kind, found.lower) == (4, "upper", 0)
+
+
+def test_moves_and_verdicts():
+    policy = pg.Policy(LINE4, graph=pg.PolicyGraph.line(LINE4), constraints=[pg.count({"x": [0, 1]})])
+    moves = list(policy.moves())
+    assert max(move.size for move in moves) == 4
+    assert policy.are_neighbours([0, 1, 0, 1], [1, 0, 1, 0])
+    assert not policy.are_neighbours([0, 1, 0, 1], [0, 1, 0, 1])
+    assert not policy.are_neighbours([0, 1, 0, 1], [0, 0, 1, 1])
+    with pytest.raises(pg.RefusedError):
+        policy.are_neighbours(np.array([9, 9, 9, 9]), np.array([8, 10, 9, 9]))
