@@ -5,7 +5,7 @@ The outputs given here are used to choose and for nothing else. Imports ``bounds
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +22,8 @@ Values = npt.NDArray[Any]
 
 TAILS = 64
 """Thresholds tried for each statistic."""
-SETS = 24
-"""Sizes tried for sets of values."""
+SET_SIZES = np.linspace(0.0, 1.0, 24)
+"""Sizes tried for sets of values, as exponents of the number of values."""
 MOST_VALUES = 1024
 """Statistics with more values than this are looked at through thresholds only."""
 
@@ -49,7 +49,7 @@ class Event:
 
     def hits(self, outputs: Outputs) -> int:
         """Count the outputs in which the event happens."""
-        values = self.statistic.compute(outputs)
+        values = self.statistic(outputs)
         if self.among is not None:
             return int(np.isin(values, self.among).sum())
         good = np.ones(len(values), dtype=bool)
@@ -103,39 +103,48 @@ def best_events(
     half = len(first) // 2
     best: list[Choice | None] = [None, None]
     for look in looks:
-        a, b = look.compute(first), look.compute(second)
-        for events, hits_a, hits_b in (
+        a, b = look(first), look(second)
+        families = [
             *_tails(look, a[:half], b[:half], a[half:], b[half:]),
             *_sets(look, a[:half], b[:half], a[half:], b[half:]),
-        ):
-            for way, (here, there) in enumerate(((hits_a, hits_b), (hits_b, hits_a))):
-                low, _ = rough_bounds(here, len(a) - half, width)
-                _, high = rough_bounds(there, len(a) - half, width)
-                promise = claim.least(low, high)
-                at = int(promise.argmax())
-                now = best[way]
-                if promise[at] > (0.0 if now is None else now.promise):
-                    best[way] = Choice(events[at], float(promise[at]))
+        ]
+        if not families:
+            continue
+        low_a, high_a = rough_bounds(np.concatenate([hits for _, hits, _ in families]), len(a) - half, width)
+        low_b, high_b = rough_bounds(np.concatenate([hits for _, _, hits in families]), len(a) - half, width)
+        for way, promise in enumerate((claim.least(low_a, high_b), claim.least(low_b, high_a))):
+            at = int(promise.argmax())
+            now = best[way]
+            if promise[at] > (0.0 if now is None else now.promise):
+                best[way] = Choice(_pick(families, at), float(promise[at]))
     return best[0], best[1]
 
 
-Found = tuple[list[Event], Ints, Ints]
+Family = tuple[Callable[[int], Event], Ints, Ints]
+"""How to make the event of a number, and how often each event happened on either table."""
 
 
-def _tails(look: Statistic, a: Values, b: Values, rate_a: Values, rate_b: Values) -> Iterable[Found]:
+def _pick(families: list[Family], at: int) -> Event:
+    for make, hits, _ in families:
+        if at < len(hits):
+            return make(at)
+        at -= len(hits)
+    raise IndexError(at)
+
+
+def _tails(look: Statistic, a: Values, b: Values, rate_a: Values, rate_b: Values) -> Iterator[Family]:
     if not look.ordered:
         return
     pooled = np.sort(np.concatenate([a, b]))
-    at = np.linspace(0, len(pooled) - 1, TAILS).round().astype(int)
-    cuts = np.unique(pooled[at])
+    cuts = np.unique(pooled[np.linspace(0, len(pooled) - 1, TAILS).round().astype(int)])
     sorted_a, sorted_b = np.sort(rate_a), np.sort(rate_b)
     up = [len(s) - np.searchsorted(s, cuts, side="left") for s in (sorted_a, sorted_b)]
-    yield [Event(look, low=cut) for cut in cuts.tolist()], up[0], up[1]
+    yield (lambda at: Event(look, low=cuts[at].item())), up[0], up[1]
     down = [np.searchsorted(s, cuts, side="right") for s in (sorted_a, sorted_b)]
-    yield [Event(look, high=cut) for cut in cuts.tolist()], down[0], down[1]
+    yield (lambda at: Event(look, high=cuts[at].item())), down[0], down[1]
 
 
-def _sets(look: Statistic, a: Values, b: Values, rate_a: Values, rate_b: Values) -> Iterable[Found]:
+def _sets(look: Statistic, a: Values, b: Values, rate_a: Values, rate_b: Values) -> Iterator[Family]:
     values, inverse = np.unique(np.concatenate([a, b]), return_inverse=True)
     if values.size > MOST_VALUES or values.size < 2:
         return
@@ -148,11 +157,11 @@ def _sets(look: Statistic, a: Values, b: Values, rate_a: Values, rate_b: Values)
     ranked = [
         np.bincount(_rank(values, rank, rated), minlength=values.size + 1) for rated in (rate_a, rate_b)
     ]
-    sizes = np.unique(np.geomspace(1, values.size - 1, SETS).round().astype(int))
+    sizes = np.unique(np.rint((values.size - 1.0) ** SET_SIZES).astype(np.int64))
     heads = [np.cumsum(r[:-1])[sizes - 1] for r in ranked]
-    yield [Event(look, among=np.sort(values[order[:size]])) for size in sizes.tolist()], heads[0], heads[1]
+    yield (lambda at: Event(look, among=np.sort(values[order[: sizes[at]]]))), heads[0], heads[1]
     tails = [np.cumsum(r[:-1][::-1])[sizes - 1] for r in ranked]
-    yield [Event(look, among=np.sort(values[order[-size:]])) for size in sizes.tolist()], tails[0], tails[1]
+    yield (lambda at: Event(look, among=np.sort(values[order[-sizes[at] :]]))), tails[0], tails[1]
 
 
 def _rank(values: Values, rank: Ints, rated: Values) -> Ints:

@@ -132,6 +132,7 @@ def audit(
         compared = read_pairs(pairs, policy)
     else:
         compared = neighbour_pairs(policy, query, _proof(mechanism, policy, query), most=most_pairs)
+    facts = policy.system.matrix().toarray() if policy.constraints and policy.domain.size <= WATCHED else None
     width = _width((1 - sure) / (2 * TESTS))
     chosen: list[tuple[float, int, bool, Event]] = []
     kept: dict[int, Ints | None] = {}
@@ -140,7 +141,7 @@ def audit(
         kept[at] = _watched(query, pair)
         first = subject.outputs(pair.before, half, random, kept[at])
         second = subject.outputs(pair.after, half, random, kept[at])
-        scene = _scene(policy, query, pair, kept[at], first, looks or {})
+        scene = _scene(policy, query, pair, kept[at], first, facts, looks or {})
         ways = best_events(claim, first, second, statistics(scene, first, second), width)
         for way, choice in enumerate(ways):
             if choice is not None:
@@ -201,9 +202,15 @@ def _watched(query: Query | None, pair: Pair) -> Ints | None:
 
 
 def _scene(
-    policy: Policy, query: Query | None, pair: Pair, kept: Ints | None, seen: Outputs, looks: Statistics
+    policy: Policy,
+    query: Query | None,
+    pair: Pair,
+    kept: Ints | None,
+    seen: Outputs,
+    facts: Ints | None,
+    looks: Statistics,
 ) -> Scene:
-    before = after = facts = None
+    before = after = None
     width = 0 if seen.array is None else seen.array.shape[1]
     if query is not None:
         before, after = query.answer(pair.before), query.answer(pair.after)
@@ -211,8 +218,6 @@ def _scene(
             before, after = before[kept], after[kept]
     elif width == policy.domain.size:
         before, after = pair.before, pair.after
-    if kept is None and width == policy.domain.size and policy.constraints:
-        facts = policy.system.matrix().toarray()
     return Scene(before, after, facts, looks)
 
 

@@ -27,6 +27,8 @@ SINGLE = 8
 """Coordinates that are looked at one by one."""
 MEMBERS = 12
 """Members of set-like outputs that are looked at one by one, each way."""
+NO_NUMBER = -1e308
+"""Stands for a value that is not a number, which would equal nothing, not even itself."""
 ZERO_BIT = 4096
 """Stands for the lowest bit of zero, which has none."""
 
@@ -48,6 +50,11 @@ class Statistic:
     words: str
     compute: Callable[[Outputs], Values]
     ordered: bool = True
+
+    def __call__(self, outputs: Outputs) -> Values:
+        """Compute the values, those that are no number replaced by one that can be compared."""
+        values = self.compute(outputs)
+        return np.where(np.isnan(values), NO_NUMBER, values) if values.dtype.kind == "f" else values
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +102,10 @@ def _of_arrays(scene: Scene, first: Values, second: Values) -> Iterator[Statisti
     b = scene.after if known else np.median(second, axis=0)
     if a is None or b is None:
         return
-    moved = np.asarray(b - a)
+    moved = np.nan_to_num(np.asarray(b - a))
     sign = np.sign(moved)
+    if first.dtype.kind == "f" and not (np.isfinite(first).all() and np.isfinite(second).all()):
+        yield Statistic("the number of answers that are finite", _finite)
     if np.count_nonzero(moved) > 1:
         yield Statistic(
             "the sum of the changed answers, each with the sign of its change", partial(_project, sign)
@@ -208,6 +217,10 @@ def _project(weights: Values, out: Outputs) -> Values:
 
 def _total(out: Outputs) -> Values:
     return np.asarray(out.rows.sum(axis=1))
+
+
+def _finite(out: Outputs) -> Values:
+    return np.asarray(np.isfinite(out.rows).sum(axis=1))
 
 
 def _parity(out: Outputs) -> Values:

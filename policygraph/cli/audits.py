@@ -1,0 +1,65 @@
+"""The command that looks for leaks: audit."""
+
+from __future__ import annotations
+
+import typer
+
+from policygraph.cli.common import POLICY_FILE, one_query, print_json, stage
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(
+        epilog="Example: policygraph audit policies/census-margins.toml --epsilon 1 --samples 100000"
+    )(audit)
+
+
+def audit(
+    file: str = POLICY_FILE,
+    epsilon: str | None = typer.Option(
+        None,
+        "--epsilon",
+        help="Privacy loss that the release claims; 1 when no loss is given.",
+        show_default=False,
+    ),
+    delta: str | None = typer.Option(
+        None, "--delta", help="With --epsilon: Gaussian noise for (epsilon, delta)."
+    ),
+    rho: str | None = typer.Option(None, "--rho", help="Privacy loss in zCDP: Gaussian noise."),
+    samples: int = typer.Option(20_000, "--samples", help="Runs of the mechanism on each table."),
+    confidence: str = typer.Option(
+        "0.999", "--confidence", help="Probability with which all bounds of the report hold."
+    ),
+    pairs: int = typer.Option(8, "--pairs", min=1, help="Pairs of neighbouring tables at most."),
+    seed: str | None = typer.Option(None, "--seed", help="Repeatable randomness."),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Run what a policy file releases on made-up neighbouring tables and look for leaks; exit status 2 when one is found.
+
+    No data is read. An audit can refute a claimed loss; it cannot prove one.
+    """
+    from policygraph.api import loss_of
+    from policygraph.private.audit import audit as run
+    from policygraph.private.mechanisms import for_loss
+    from policygraph.private.noise import SecureSource, SeededSource
+
+    read, query = one_query(file)
+    loss = loss_of("1" if epsilon is None and rho is None else epsilon, rho, delta)
+    with stage("computing the sensitivity") as tell:
+        ready = for_loss(loss).calibrate(query, read.policy, loss)
+        report = run(
+            ready,
+            samples=samples,
+            confidence=confidence,
+            most_pairs=pairs,
+            source=SecureSource() if seed is None else SeededSource(seed),
+            progress=tell,
+        )
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        typer.echo(str(report))
+    if not report.passed:
+        raise typer.Exit(2)

@@ -1,0 +1,54 @@
+"""Mechanisms that leak on purpose. An audit that misses one of them is broken itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import policygraph as pg
+from tests.broken import additive, dawa, floats, rescaled
+
+__all__ = ["BROKEN", "Broken"]
+
+
+@dataclass(frozen=True)
+class Broken:
+    """One leak: how to make the mechanism, and what it claims under which policy."""
+
+    name: str
+    make: Callable[[], tuple[Any, pg.Policy, pg.Query | None]]
+    loss: Any
+    samples: int
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+BROKEN = [
+    Broken("half the scale, Laplace", additive.half_laplace, pg.Epsilon(1), 4000),
+    Broken("half the deviation, Gaussian", additive.half_gaussian, pg.Rho("1/2"), 4000),
+    Broken(
+        "edges only under a known count",
+        additive.edges_only,
+        pg.Epsilon(1),
+        6000,
+        {"pairs": [([0, 1, 0, 1], [1, 0, 1, 0])]},
+    ),
+    Broken("one record under known margins", additive.one_record_under_margins, pg.Epsilon(1), 4000),
+    Broken(
+        "parallel parts across a margin",
+        additive.parallel_across_margin,
+        pg.Epsilon(1),
+        4000,
+        {"batch": True},
+    ),
+    Broken(
+        "partition with clamped costs",
+        dawa.clamped,
+        pg.Epsilon(dawa.EPSILON_1),
+        2000,
+        {"batch": True, "most_pairs": 3},
+    ),
+    Broken("floating-point Laplace", floats.naive_laplace, pg.Epsilon(1), 2000, floats.OPTIONS),
+    Broken("noise shrunk by the true total", rescaled.shrunk, pg.Epsilon(1), 2000, {"batch": True}),
+    Broken("noise grown with the true total", rescaled.grown, pg.Epsilon(1), 4000, {"batch": True}),
+]
