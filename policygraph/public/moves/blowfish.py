@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 from policygraph.errors import InputError, RefusedError
+from policygraph.public.moves.blowfish_blocks import block_bound
 from policygraph.public.moves.blowfish_bracket import BlowfishMove, Bracket
 from policygraph.public.moves.blowfish_disjoint import ClassFacts, longest_disjoint
 from policygraph.public.moves.blowfish_minimal import (
     affinely_independent,
     differences,
-    length_bound,
     minimal_sums,
     simple_cycles,
 )
@@ -38,6 +38,7 @@ from policygraph.public.moves.blowfish_problem import (
 from policygraph.public.moves.blowfish_published import PublishedBound, published_bound
 from policygraph.public.moves.blowfish_realise import Best, Realiser
 from policygraph.public.moves.blowfish_records import Verdict, are_neighbours_records
+from policygraph.public.moves.blowfish_relation import longest_relation, single_relation
 
 __all__ = [
     "BlowfishMove",
@@ -172,6 +173,11 @@ def longest_blowfish(
         known = longest_disjoint(_facts(problem), at_most_records=cap, deadline=deadline)
         if known.exact or clock.expired():
             return known
+    relation = single_relation(problem)
+    if relation is not None:
+        known = longest_relation(problem, relation, norm, cap, clock.part(0.4))
+        if known.exact:
+            return known
     return _search(problem, norm, cap, clock, known)
 
 
@@ -189,11 +195,16 @@ def _search(
     found: list[tuple[int, tuple[Vector, ...]]] = []
     listed = True
     try:
-        for multiset in _multisets(problem, cap, clock.part(0.5)):
+        for multiset in _multisets(problem, cap, clock.part(0.4)):
             found.append((realiser.bound(multiset), multiset))
     except RefusedError:
         listed = False
+    unlisted = None if listed else _length_times_change(problem, realiser, norm, cap, clock.part(0.5))
     found.sort(reverse=True)
+    if not listed:
+        # a good witness first: a short look at some multisets of every length
+        for _, multiset in found[:: -max(1, len(found) // 256)]:
+            realiser.improve(multiset, best, clock.part(0.01))
     ceiling = best.value
     for bound, multiset in found:
         if bound <= best.value:
@@ -205,8 +216,8 @@ def _search(
                 break
     upper, method = max(ceiling, best.value), "exact search"
     reason = "All minimal zero-sum multisets were listed and the best choice of cells in each was found."
-    if not listed:
-        upper, method, reason = _length_times_change(problem, realiser, norm, cap)
+    if unlisted is not None:
+        upper, method, reason = unlisted
         upper = max(upper, best.value)
     elif upper > best.value:
         method = "listed multisets"
@@ -218,11 +229,11 @@ def _search(
 
 
 def _length_times_change(
-    problem: BlowfishProblem, realiser: Realiser, norm: str, cap: int | None
+    problem: BlowfishProblem, realiser: Realiser, norm: str, cap: int | None, clock: Clock
 ) -> tuple[int, str, str]:
     """Bound a search that did not end: the longest multiset times the largest change by one record."""
     steps = differences(problem.class_columns)
-    length, argument = length_bound(steps)
+    length, argument = block_bound(steps, clock)
     if cap is not None and cap < length:
         length, argument = cap, "the cap on records"
     heaviest = max(steps, key=realiser.heaviest)
@@ -280,7 +291,7 @@ def _facts(problem: BlowfishProblem) -> ClassFacts:
         is_edge=lambda x, y: bool(problem.adjacency[x, y]),  # type: ignore[index]
         crossing=lambda: (p for p in pairs if labels[p[0]] != labels[p[1]]),
         inside=lambda: (p for p in pairs if labels[p[0]] == labels[p[1]]),
-        label=lambda vertex: labels[vertex],  # type: ignore[call-overload, no-any-return]
+        label=lambda vertex: labels[vertex],  # type: ignore[call-overload]
         complete=len(pairs) * 2 == problem.vertices * (problem.vertices - 1),
         bottom=problem.cells if has_bottom else None,
         bottom_class=labels[problem.cells] if has_bottom else None,

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import combinations, permutations
+from itertools import combinations, pairwise, permutations
 from math import isqrt, prod
 
 from policygraph.errors import RefusedError
 from policygraph.public.moves.blowfish_problem import Clock, Vector
 
-__all__ = ["affinely_independent", "differences", "length_bound", "minimal_sums", "simple_cycles"]
+__all__ = ["affinely_independent", "differences", "kernel", "length_bound", "minimal_sums", "simple_cycles"]
 
 
 def differences(points: Sequence[Vector]) -> list[Vector]:
@@ -57,6 +57,31 @@ def _independent(rows: Sequence[Sequence[int]]) -> list[int]:
     return kept
 
 
+def kernel(points: Sequence[Vector]) -> list[list[Fraction]]:
+    """Find a rational basis of the linear relations between points.
+
+    Examples
+    --------
+    >>> kernel([(1, 0), (1, 1), (1, 2)])
+    [[Fraction(1, 1), Fraction(-2, 1), Fraction(1, 1)]]
+    """
+    echelon: list[tuple[int, list[Fraction]]] = []
+    relations = []
+    for number, point in enumerate(points):
+        # carry the combination of points along with what is left of the point
+        rest = [Fraction(v) for v in point] + [Fraction(int(i == number)) for i in range(len(points))]
+        for place, base in echelon:
+            if rest[place]:
+                factor = rest[place] / base[place]
+                rest = [a - factor * b for a, b in zip(rest, base)]
+        lead = next((j for j in range(len(point)) if rest[j]), None)
+        if lead is None:
+            relations.append(rest[len(point) :])
+        else:
+            echelon.append((lead, rest))
+    return relations
+
+
 def simple_cycles(size: int, longest: int | None = None) -> Iterator[tuple[tuple[int, int], ...]]:
     """List the directed simple cycles of the complete digraph, shortest first.
 
@@ -69,7 +94,7 @@ def simple_cycles(size: int, longest: int | None = None) -> Iterator[tuple[tuple
         for chosen in combinations(range(size), length):
             for rest in permutations(chosen[1:]):
                 walk = (chosen[0], *rest, chosen[0])
-                yield tuple(zip(walk, walk[1:]))
+                yield tuple(pairwise(walk))
 
 
 def minimal_sums(

@@ -114,7 +114,7 @@ class Realiser:
         problem = self.problem
         if problem.query is None:
             return 2
-        cells = [[v for v in problem.members[k]] for k in (c, e)]
+        cells = [problem.members[k] for k in (c, e)]
         if len(cells[0]) * len(cells[1]) <= 4096:
             sizes = (
                 self._size(tuple(problem.answer_change([(x, y)]).items())) for x in cells[0] for y in cells[1]
