@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from policygraph.errors import RefusedError
 from policygraph.private.noise import gaussian, laplace
-from policygraph.private.noise.enclosure import exp_neg, gaussian_weights, geometric_weights
+from policygraph.private.noise.enclosure import Weights, exp_neg, gaussian_weights, geometric_weights
 from policygraph.private.noise.inversion import Digit, Gaussian, Geometric, Table, thresholds
 from policygraph.private.noise.source import SeededSource
 from tests.oracles import noise as oracle
@@ -151,6 +151,29 @@ def test_refinement_agrees_with_literal_inversion(data):
             # The product encloses thresholds to 2**-32 of a unit and may ask for a word the oracle can spare.
             distances = [abs(below(k) * WORD ** (depth + 1) - value) for k in (expected, expected + 1)]
             assert min(distances) < 2
+
+
+@pytest.mark.parametrize("step", [-30, -3, -1, 0, 1, 3, 30])
+def test_wide_enclosures_only_ask_for_more_bits(step):
+    """Near a threshold whose enclosure covers many words, the true side is found with the words that follow."""
+
+    class Wide(Digit):
+        def weigh(self, count, bits):
+            left, right = super().weigh(count, bits)
+            spread = 1 << 40 if bits < 224 else 0
+            lows, highs = [w - spread for w in right.lows], [w + spread for w in right.highs]
+            return left, Weights(lows, highs, 0, 0)
+
+    law = Wide(Fraction(1, 10), 4)
+    below = oracle.below(digit_law(law.rate, 4))
+    table = Table(law, limit=10)
+    for k in (1, 2, 3):
+        # Two words that 128 bits leave open, with the threshold between them and the steps away from it.
+        value = (int(below(k) * WORD**2) + step) * WORD + 5
+        words = [value >> 128, value >> 64 & (WORD - 1), value & (WORD - 1)]
+        source = oracle.ScriptedSource(words)
+        assert table.draw(1, source).tolist() == [k - (Fraction(value, WORD**3) < below(k))]
+        assert source.used == 3
 
 
 def test_ties_really_reach_refinement():
