@@ -24,6 +24,8 @@ TAILS = 64
 """Thresholds tried for each statistic."""
 SET_SIZES = np.linspace(0.0, 1.0, 24)
 """Sizes tried for sets of values, as exponents of the number of values."""
+SHOWN = 8
+"""Values of a set that are named in words."""
 MOST_VALUES = 1024
 """Statistics with more values than this are looked at through thresholds only."""
 
@@ -60,15 +62,16 @@ class Event:
         return int(good.sum())
 
     def __str__(self) -> str:
-        words = self.statistic.words
+        words, show = self.statistic.words, self.statistic.show
         if self.among is None:
-            return f"{words} is {'at least' if self.low is not None else 'at most'} {_number(self.low, self.high)}"
-        if not self.statistic.ordered and words.startswith("the whole"):
-            return f"{words} is one of {self.among.size} that were chosen"
-        shown = ", ".join(_number(value) for value in self.among[:8].tolist())
+            low = f" at least {show(self.low)}" if self.low is not None else ""
+            return f"{words} is{low}" + (f" at most {show(self.high)}" if self.high is not None else "")
+        named = ", ".join(show(value) for value in self.among[:SHOWN].tolist())
         if self.among.size == 1:
-            return f"{words} is exactly {shown}"
-        return f"{words} is one of {shown}{' ...' if self.among.size > 8 else ''} ({self.among.size} values)"
+            return f"{words} is exactly {named}"
+        return (
+            f"{words} is one of {named}{' ...' if self.among.size > SHOWN else ''} ({self.among.size} values)"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,10 +172,3 @@ def _rank(values: Values, rank: Ints, rated: Values) -> Ints:
     at = np.minimum(np.searchsorted(values, rated), values.size - 1)
     out: Ints = np.where(values[at] == rated, rank[at], values.size)
     return out
-
-
-def _number(*values: float | None) -> str:
-    value = next(v for v in values if v is not None)
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(value)

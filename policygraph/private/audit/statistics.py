@@ -27,10 +27,23 @@ SINGLE = 8
 """Coordinates that are looked at one by one."""
 MEMBERS = 12
 """Members of set-like outputs that are looked at one by one, each way."""
+LONGEST = 60
+"""Characters of an output that are shown."""
 NO_NUMBER = -1e308
 """Stands for a value that is not a number, which would equal nothing, not even itself."""
 ZERO_BIT = 4096
 """Stands for the lowest bit of zero, which has none."""
+
+
+def shown(value: Any) -> str:
+    """Print a number as short as it goes, never rounded.
+
+    Examples
+    --------
+    >>> shown(2.0), shown(0.1), shown(True)
+    ('2', '0.1', '1')
+    """
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +58,14 @@ class Statistic:
         From outputs to a vector of values.
     ordered
         Whether "at least" and "at most" mean something.
+    show
+        A value in words.
     """
 
     words: str
     compute: Callable[[Outputs], Values]
     ordered: bool = True
+    show: Callable[[Any], str] = shown
 
     def __call__(self, outputs: Outputs) -> Values:
         """Compute the values, those that are no number replaced by one that can be compared."""
@@ -172,7 +188,7 @@ def lowest_bit(values: Any) -> Ints:
 
 def _of_items(first: Outputs, second: Outputs) -> Iterator[Statistic]:
     codes: dict[Hashable, int] = {}
-    yield Statistic("the whole output", partial(_code, codes), ordered=False)
+    yield Statistic("the whole output", partial(_code, codes), ordered=False, show=partial(_decode, codes))
     if not all(isinstance(item, (tuple, frozenset)) for item in _items(first)[:8] + _items(second)[:8]):
         return
     yield Statistic(
@@ -205,6 +221,11 @@ def _contains(part: Hashable, out: Outputs) -> Values:
 
 def _code(codes: dict[Hashable, int], out: Outputs) -> Values:
     return np.array([codes.setdefault(item, len(codes)) for item in _items(out)])
+
+
+def _decode(codes: dict[Hashable, int], code: int) -> str:
+    words = repr(list(codes)[code])
+    return words if len(words) <= LONGEST else words[: LONGEST - 4] + " ..."
 
 
 def _coordinate(at: int, out: Outputs) -> Values:

@@ -1,0 +1,53 @@
+"""How surely the audit catches what is broken and lets pass what is sound, and how long it takes.
+
+Run: python benchmarks/audit.py [repeats]
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from statistics import median
+
+import policygraph as pg
+from policygraph.private.audit import audit, neighbour_pairs
+from tests.broken import BROKEN
+from tests.test_audit_mechanisms import MECHANISMS, SAMPLES
+
+
+def measure(name, repeats, run):
+    reports, start = [], time.perf_counter()
+    for seed in range(repeats):
+        reports.append(run(pg.SeededSource(f"{name} {seed}")))
+    seconds = (time.perf_counter() - start) / repeats
+    bounds = [report.lower_bound for report in reports]
+    refuted = sum(not report.passed for report in reports)
+    print(
+        f"{name:38} {reports[0].claim!s:14} refuted {refuted:4}/{repeats}  lower bound "
+        f"{min(bounds):.2f} / {median(bounds):.2f} / {max(bounds):.2f}  {seconds:.3f} s"
+    )
+
+
+def main(repeats: int) -> None:
+    print("least / median / greatest lower bound; seconds for one audit")
+    for name, mechanism, policy, query, loss in MECHANISMS:
+        ready = mechanism.calibrate(query, policy, loss)
+        pairs = neighbour_pairs(policy, query, ready.sensitivity, most=6)
+        measure(
+            name, repeats, lambda source, r=ready, p=pairs: audit(r, pairs=p, samples=SAMPLES, source=source)
+        )
+    for case in BROKEN:
+        mechanism, policy, query = case.make()
+        options = {"most_pairs": 4} | case.options
+        options.setdefault("pairs", neighbour_pairs(policy, query, most=options["most_pairs"]))
+        measure(
+            case.name,
+            repeats,
+            lambda source, m=mechanism, p=policy, q=query, c=case, o=options: audit(
+                m, p, q, loss=c.loss, samples=c.samples, source=source, **o
+            ),
+        )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20)

@@ -1,0 +1,75 @@
+"""The command audit: exit status, JSON, what it refuses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+import policygraph as pg
+from policygraph.cli import audits
+from policygraph.cli.app import run
+from policygraph.private.mechanisms import additive
+
+DOMAIN = pg.Domain({"sex": ["F", "M"], "age": 2})
+POLICY = pg.Policy(DOMAIN, constraints=[pg.Cuboid("sex"), pg.Cuboid("age")])
+
+
+@pytest.fixture
+def policy_file(monkeypatch):
+    """A policy file that has been read already: reading is tested elsewhere."""
+    monkeypatch.setattr(
+        audits, "one_query", lambda path: (SimpleNamespace(policy=POLICY), pg.queries.identity(DOMAIN))
+    )
+    return "margins.toml"
+
+
+@pytest.fixture
+def broken(monkeypatch):
+    """Noise for a quarter of the sensitivity, as a mistake in the engine would make it."""
+    exact = additive.certified
+
+    def quarter(*arguments):
+        proof = exact(*arguments)
+        return replace(proof, power=proof.power / 4, lower_power=proof.lower_power / 4)
+
+    monkeypatch.setattr(additive, "certified", quarter)
+
+
+def test_a_sound_release_passes_with_status_0(policy_file, capsys):
+    assert run(["audit", policy_file, "--samples", "2000", "--seed", "1"]) == 0
+    assert capsys.readouterr().out.startswith("passed: no event refutes epsilon = 1;")
+
+
+def test_a_leak_is_status_2(policy_file, broken, capsys):
+    assert run(["audit", policy_file, "--samples", "4000", "--seed", "1", "--json"]) == 2
+    report = json.loads(capsys.readouterr().out)
+    assert report["passed"] is False
+    assert report["claim"] == {"kind": "epsilon", "value": "1"}
+    assert report["lower_bound"] > 1
+    assert report["findings"][0]["pair"]["origin"]
+
+
+@pytest.mark.parametrize(
+    ("options", "claim"),
+    [
+        (["--rho", "1/2"], {"kind": "rho", "value": "1/2"}),
+        (["--epsilon", "1/2", "--confidence", "0.99"], {"kind": "epsilon", "value": "1/2"}),
+    ],
+)
+def test_losses_are_read(policy_file, capsys, options, claim):
+    assert run(["audit", policy_file, "--samples", "400", "--pairs", "2", "--json", *options]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["claim"] == claim
+    assert report["pairs"] == 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--samples", "3"], ["--confidence", "2"], ["--epsilon", "0"], ["--rho", "1", "--epsilon", "1"]],
+)
+def test_bad_options_are_status_2_with_a_reason(policy_file, capsys, options):
+    assert run(["audit", policy_file, *options]) == 2
+    assert "expected" in capsys.readouterr().err
