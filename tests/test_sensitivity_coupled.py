@@ -76,3 +76,38 @@ def test_moves_and_verdicts():
     assert not policy.are_neighbours([0, 1, 0, 1], [0, 0, 1, 1])
     with pytest.raises(pg.RefusedError):
         policy.are_neighbours(np.array([9, 9, 9, 9]), np.array([8, 10, 9, 9]))
+
+
+def literal(policy, most):
+    """The largest histogram change over all data sets of up to so many records, straight from the definition."""
+    from policygraph.public.sensitivity.coupled import dense_problem
+    from tests.oracles.blowfish import moves
+
+    matrix, adjacency, _ = dense_problem(policy)
+    bottom = policy.graph.bottom != "none"
+    found = [
+        sum(map(abs, change))
+        for n in range(1, most + 1)
+        for change in moves(matrix.tolist(), adjacency.tolist(), n, bottom=bottom)
+    ]
+    return max(found, default=0)
+
+
+@pytest.mark.parametrize(
+    ("graph", "facts"),
+    [
+        (pg.PolicyGraph.line(LINE4).with_bottom(), [pg.Total()]),
+        (pg.PolicyGraph.line(LINE4).with_bottom(), [pg.count({"x": [0, 1]})]),
+        (pg.PolicyGraph.full(LINE4).with_bottom(), [pg.count({"x": 0})]),
+        (pg.PolicyGraph.from_edges(LINE4, [(0, 1), (1, pg.BOTTOM)]), [pg.Total()]),
+        (pg.PolicyGraph.from_edges(LINE4, [(0, pg.BOTTOM), (2, 3)]), [pg.count({"x": [0, 2]})]),
+        (pg.PolicyGraph.line(LINE4), [pg.count({"x": [0, 1]}), pg.StructuralZero([[3]])]),
+        (pg.PolicyGraph.line(LINE4), [pg.LinearCount([({"x": [0, 1]}, 1), ({"x": 3}, 2)])]),
+    ],
+)
+def test_small_policies_against_the_definition(graph, facts):
+    policy = pg.Policy(LINE4, graph=graph, constraints=facts)
+    found = pg.sensitivity(pg.queries.identity(LINE4), policy, time_limit=20)
+    assert found.exact
+    assert found.value == literal(policy, 4)
+    assert found.verify().ok

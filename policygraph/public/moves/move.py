@@ -232,14 +232,10 @@ def _blowfish(policy: Policy, a: Any, b: Any) -> Verdict:
     from policygraph.public.sensitivity.coupled import dense_problem
 
     matrix, adjacency, keep = dense_problem(policy)
-    bottom = policy.graph is not None and policy.graph.bottom == "all"
+    bottom = policy.graph is not None and policy.graph.bottom != "none"
     sides = [[at for at, cell in enumerate(keep) for _ in range(int(table[cell]))] for table in (a, b)]
     most = max(map(len, sides))
-    if (
-        most > MATCHED_RECORDS
-        or policy.domain.size > MATCHED_CELLS
-        or (policy.graph is not None and policy.graph.bottom == "some")
-    ):
+    if most > MATCHED_RECORDS or policy.domain.size > MATCHED_CELLS:
         raise RefusedError(
             f"{most} records in {policy.domain.size} cells: every matching of the records would have to be tried (at most "
             f"{MATCHED_RECORDS} in {MATCHED_CELLS}). Ask about the records that change, or use are_neighbours_records.",
@@ -309,7 +305,7 @@ def _blowfish_moves(policy: Policy) -> Iterator[Move]:
     from policygraph.public.sensitivity.coupled import dense_problem
 
     matrix, adjacency, keep = dense_problem(policy)
-    bottom = policy.graph is not None and policy.graph.bottom == "all"
+    bottom = policy.graph is not None and policy.graph.bottom != "none"
     seen = set()
     for found in blowfish_moves(matrix, adjacency, bottom=bottom, at_most_records=policy.at_most_records):
         change = tuple((int(keep[int(cell)]), int(x)) for cell, x in found.change)  # type: ignore[call-overload]

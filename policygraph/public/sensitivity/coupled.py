@@ -51,7 +51,7 @@ def _coupled(query: Query, policy: Policy, norm: Norm, deadline: float | None) -
     if only_total and graph.bottom == "none" and not len(policy.system.zeros):
         note = "a graph without bottom keeps the total by itself, so that the public total adds nothing"
         return along_edges(query, policy, norm, deadline).after(note)
-    if policy.domain.size <= DENSE_CELLS and graph.bottom != "some":
+    if policy.domain.size <= DENSE_CELLS:
         return _dense(query, policy, norm, deadline)
     found = _one_margin(query, policy, norm, deadline)
     if found is not None:
@@ -81,11 +81,15 @@ def _left(deadline: float | None) -> float | None:
 
 
 def dense_problem(policy: Policy) -> tuple[Any, Any, Any]:
-    """Constraint matrix, adjacency and the cells they are over, structural zeros left out."""
+    """Constraint matrix, adjacency (bottom last, if there is one) and the cells they are over, zeros left out."""
     graph = _graph(policy)
     keep = np.setdiff1d(np.arange(policy.domain.size, dtype=np.int64), policy.system.zeros)
     matrix = policy.system.matrix()[:, keep].toarray()
     adjacency = graph.without_bottom().adjacent(keep[:, None], keep[None, :])
+    if graph.bottom != "none":
+        joined = np.isin(keep, np.fromiter(graph.bottom_cells, dtype=np.int64))
+        adjacency = np.pad(adjacency, ((0, 1), (0, 1)))
+        adjacency[-1, :-1] = adjacency[:-1, -1] = joined
     return matrix, adjacency, keep
 
 
@@ -97,7 +101,7 @@ def _dense(query: Query, policy: Policy, norm: Norm, deadline: float | None) -> 
     bracket = longest_blowfish(
         matrix,
         adjacency,
-        bottom=_graph(policy).bottom == "all",
+        bottom=_graph(policy).bottom != "none",
         query=asked,
         norm=norm,
         at_most_records=policy.at_most_records,

@@ -27,6 +27,8 @@ ENTRIES = 40_000_000
 VALUE_CELLS = 3_000
 """Most cells for which published values are used to rule out moves."""
 POSITIVE_MOVES = 200_000
+SEARCH_COLUMNS = 400
+"""Most different columns for which all minimal moves are searched; beyond it the search would not end."""
 
 
 @dataclass(frozen=True)
@@ -193,6 +195,8 @@ def _search(problem: Problem, policy: Policy, norm: Norm, deadline: float | None
 
     common: dict[str, Any] = {"query": problem.query, "norm": norm, "capacity": problem.capacity}
     cap = policy.at_most_records
+    if policy.strength != "markov" and cap is None and _different_columns(problem.matrix) > SEARCH_COLUMNS:
+        return None
     if policy.strength == "worst-case" and cap is None:
         from policygraph.public.moves.longest import longest_move
 
@@ -223,6 +227,10 @@ def _search(problem: Problem, policy: Policy, norm: Norm, deadline: float | None
         bracket.reason,
         problem.steps,
     )
+
+
+def _different_columns(matrix: Ints) -> int:
+    return len({column.tobytes() for column in np.ascontiguousarray(matrix.T)})
 
 
 def _change_of(problem: Problem, witness: Any) -> tuple[dict[int, int] | None, dict[int, int]] | None:
