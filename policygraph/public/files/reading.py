@@ -1,0 +1,284 @@
+"""Reading policy files. Owns :class:`PolicyFile`, ``load``, ``loads``, ``json_schema``.
+
+First the shape is checked, then everything that needs the domain, part by part, so that one mistake does not hide
+the others. Imports ``errors`` and the rest of ``public``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Any
+
+from policygraph.errors import InputError, PolicyGraphError
+from policygraph.public.constraints.base import AnyDomain
+from policygraph.public.domain import Domain, Network
+from policygraph.public.files.facts import check_label, check_name, read_facts
+from policygraph.public.files.problems import PolicyFileError, Problem, Problems, near, shown
+from policygraph.public.files.releases import combine, read_releases
+from policygraph.public.files.shapes import check_shape
+from policygraph.public.policy import Policy
+from policygraph.public.query import Query
+
+__all__ = ["PolicyFile", "json_schema", "load", "loads"]
+
+
+@dataclass(frozen=True)
+class PolicyFile:
+    """A policy and what is released under it, as a file says.
+
+    Attributes
+    ----------
+    policy
+        The policy.
+    releases
+        One query for each ``[[release]]``.
+    query
+        All of them as one query; it is what the file's sensitivity is about.
+    columns
+        Column of each attribute that has another name in the data; None when there is none.
+    text
+        The file as it was read.
+    path
+        Where it was read from.
+    """
+
+    policy: Policy
+    releases: tuple[Query, ...]
+    query: Query
+    columns: Mapping[str, str] | None = None
+    text: str = field(default="", repr=False)
+    path: str | None = None
+
+
+def load(path: str | os.PathLike[str]) -> PolicyFile:
+    """Read a policy file.
+
+    Raises
+    ------
+    PolicyFileError
+        With all mistakes of the file.
+    """
+    name = os.fspath(path)
+    try:
+        text = FilePath(name).read_text(encoding="utf-8-sig")
+    except FileNotFoundError as cause:
+        raise InputError(
+            f"{name}: no such file. Give the path of a policy file (TOML).", code="file.missing"
+        ) from cause
+    except OSError as cause:
+        raise InputError(f"{name} cannot be read: {cause.strerror}.", code="file.missing") from cause
+    except UnicodeDecodeError as cause:
+        raise PolicyFileError(
+            name, [Problem("", f"the file is not UTF-8 text (byte {cause.start}).")]
+        ) from cause
+    return _read(text, name)
+
+
+def loads(text: str) -> PolicyFile:
+    r"""Read a policy from TOML text.
+
+    Examples
+    --------
+    >>> file = loads('[domain]\nage = 3\n[neighbours]\ngraph = "line"\n')
+    >>> file.policy.definition, file.query
+    ('edges', CuboidQuery({age}))
+    """
+    return _read(text, None)
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of policy files, for editors.
+
+    Examples
+    --------
+    >>> sorted(json_schema()["properties"])
+    ['data', 'domain', 'neighbours', 'network', 'public', 'release']
+    """
+    from policygraph.public.files.schema import File
+
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **File.model_json_schema()}
+
+
+def _read(text: str, path: str | None) -> PolicyFile:
+    source = path or "the policy"
+    try:
+        given = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as cause:
+        raise PolicyFileError(source, [_syntax(str(cause))]) from cause
+    problems = Problems(text)
+    check_shape(given, problems)
+    if isinstance(given.get("data"), dict):
+        given = {**given, "data": _plain_data(given["data"])}
+    domain = _read_domain(given, problems)
+    if domain is not None:
+        made = _read_parts(given, domain, problems)
+        if made is not None and not problems.found:
+            policy, releases, query = made
+            columns = given.get("data", {}).get("columns")
+            return PolicyFile(policy, tuple(releases), query, columns, text, path)
+    raise PolicyFileError(source, problems.listed())
+
+
+def _syntax(message: str) -> Problem:
+    at = re.search(r"\(at line (\d+), column (\d+)\)", message)
+    what = (
+        message[: at.start()].strip()
+        if at
+        else message.replace("(at end of document)", "at the end of the file")
+    )
+    column = f", column {at.group(2)}" if at else ""
+    return Problem("", f"this is no TOML{column}: {what}.", int(at.group(1)) if at else None)
+
+
+def _plain_data(data: dict[str, Any]) -> dict[str, Any]:
+    rule = data.get("unknown")
+    if isinstance(rule, dict) and len(rule) == 1 and isinstance(rule.get("other"), dict):
+        return {**data, "unknown": rule["other"]}
+    return data
+
+
+def _read_domain(given: dict[str, Any], problems: Problems) -> AnyDomain | None:
+    """Make the domain; None when there is no telling what it is.
+
+    An attribute with broken labels stands in it with a single value, so that the rest can be checked.
+    """
+    if ("domain" in given) == ("network" in given):
+        problems.add(
+            ("network",) if "domain" in given else (),
+            "the file has both [domain] and [network]: expected one of them."
+            if "domain" in given
+            else "expected a table [domain] with the attributes, or [network] with the nodes.",
+        )
+        return None
+    key = "domain" if "domain" in given else "network"
+    body = given[key]
+    if key == "domain" and isinstance(body, dict):
+        for name, values in body.items():
+            if not problems.under(key, name):
+                _try(lambda name=name, values=values: Domain({name: values}), (key, name), problems)
+        known = {name: 1 if problems.under(key, name) else values for name, values in body.items()}
+        return Domain(known) if known else None
+    if problems.under(key):
+        return None
+    network: Network | None = _try(lambda: Network(**body), (key,), problems)
+    return network
+
+
+def _try(make: Any, path: tuple[str | int, ...], problems: Problems) -> Any:
+    try:
+        return make()
+    except PolicyGraphError as cause:
+        problems.add(path, str(cause))
+        return None
+
+
+def _read_parts(
+    given: dict[str, Any], domain: AnyDomain, problems: Problems
+) -> tuple[Policy, list[Query], Query] | None:
+    facts_given = given.get("public", [])
+    releases_given = given.get("release", [])
+    facts = read_facts(facts_given, domain, problems) if isinstance(facts_given, list) else []
+    releases = read_releases(releases_given, domain, problems) if isinstance(releases_given, list) else []
+    graph = None if problems.under("domain") else _read_graph(given, domain, problems)
+    _check_data(given, domain, problems)
+    neighbours = given.get("neighbours", {})
+    if (
+        problems.under("domain")
+        or problems.under("public")
+        or problems.under("neighbours")
+        or problems.under("data")
+    ):
+        return None
+    try:
+        policy = Policy(
+            domain,
+            graph,
+            facts,
+            neighbours.get("strength", "worst-case"),
+            neighbours.get("at_most_records"),
+            given.get("data", {}).get("unknown", "error"),
+        )
+    except PolicyGraphError as cause:
+        place = "neighbours" if cause.code.startswith("policy.") else "public"
+        inner = {"policy.strength": ("strength",), "policy.cap": ("at_most_records",)}.get(cause.code, ())
+        problems.add((place, *inner), str(cause))
+        return None
+    if problems.under("release"):
+        return None
+    query = _try(lambda: combine(releases), ("release",), problems)
+    return None if query is None else (policy, releases, query)
+
+
+def _read_graph(given: dict[str, Any], domain: AnyDomain, problems: Problems) -> Any:
+    from policygraph.public.graphs import PolicyGraph
+
+    neighbours = given.get("neighbours", {})
+    if problems.under("neighbours") and not isinstance(neighbours, dict):
+        return None
+    form, bottom = neighbours.get("graph", "none"), neighbours.get("bottom", False)
+    if form == "none":
+        if bottom is True:
+            problems.add(
+                ("neighbours", "bottom"),
+                "bottom = true needs a graph. Without one, records are added and removed one by one already, as far as "
+                'the public facts allow: leave bottom out, or write graph = "full" beside it.',
+            )
+        return None
+    if problems.under("neighbours", "graph"):
+        return None
+    words = ("full", "attribute", "bit", "line", "grid", "none")
+    if isinstance(form, str) and form not in words:
+        problems.add(
+            ("neighbours", "graph"),
+            f"{shown(form)}: expected {', '.join(words)}, or a table such as {{threshold = 2}}.{near(form, words)}",
+        )
+        return None
+    if isinstance(form, dict):
+        known = (
+            "threshold",
+            "partition",
+            "edges",
+            "product",
+            "full",
+            "bit",
+            "line",
+            "attribute",
+            "rest",
+            "bottom",
+        )
+        for key in form:
+            if key not in known:
+                problems.add(
+                    ("neighbours", "graph", key),
+                    f"this key is not known: expected {', '.join(known)}.{near(key, known)}",
+                )
+        if problems.under("neighbours", "graph"):
+            return None
+    if isinstance(form, dict) and isinstance(domain, Domain):
+        attribute = form.get("attribute")
+        if isinstance(attribute, str) and not check_name(
+            attribute, domain, ("neighbours", "graph", "attribute"), problems
+        ):
+            return None
+    return _try(lambda: PolicyGraph.from_spec(domain, form, bottom), ("neighbours", "graph"), problems)
+
+
+def _check_data(given: dict[str, Any], domain: AnyDomain, problems: Problems) -> None:
+    data = given.get("data", {})
+    if problems.under("data"):
+        return
+    if isinstance(domain, Network):
+        for key in data:
+            if data[key] != "error":
+                problems.add(("data", key), f"a network has no attributes: expected no {key} here.")
+        return
+    for key in ("unknown", "columns"):
+        for name, value in (data.get(key) or {}).items() if isinstance(data.get(key), dict) else ():
+            path = ("data", key, name)
+            if check_name(name, domain, path, problems) and key == "unknown":
+                check_label(name, value, domain, path, problems)

@@ -1,0 +1,331 @@
+"""The one schema of policy files, as pydantic models. Imported only when a file is read.
+
+The models check shapes: which keys there are and of which type. What needs the domain (attributes, labels, nodes)
+is checked in ``facts``, ``releases`` and ``reading``. Imports pydantic.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+__all__ = ["FACTS", "RELEASES", "File", "Release"]
+
+FACTS = ("total", "cuboid", "cells", "count", "zeros", "degrees", "in_degrees", "out_degrees")
+RELEASES = ("cuboid", "cuboids", "all_cuboids", "total", "ranges", "prefix", "adjacency", "mixing", "matrix")
+LABEL = {"type": ["string", "integer", "number", "boolean"]}
+LABELS = {"type": "array", "items": LABEL}
+
+
+def _wrong(expected: str) -> PydanticCustomError:
+    return PydanticCustomError("expected", "expected {what}", {"what": expected})
+
+
+def _label(value: Any) -> Any:
+    if not isinstance(value, (str, int, float, bool)):
+        raise _wrong("a label: text, a number, true or false")
+    return value
+
+
+def _count_or_labels(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, list)):
+        raise _wrong("a list of labels, or how many values there are")
+    if isinstance(value, int) and value < 1:
+        raise _wrong("at least one value")
+    if isinstance(value, list):
+        if not value:
+            raise _wrong("at least one label")
+        for label in value:
+            _label(label)
+    return value
+
+
+def _labels_or_one(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_label(label) for label in value]
+    return _label(value)
+
+
+def _condition(value: Any) -> Any:
+    if isinstance(value, dict):
+        for labels in value.values():
+            _labels_or_one(labels)
+        return value
+    if isinstance(value, (list, str, int, float, bool)):
+        return _labels_or_one(value)
+    raise _wrong("a cell such as ['F', 0], or a condition such as {age = [0, 1]}")
+
+
+def _nodes(value: Any) -> Any:
+    if value == "all" or (isinstance(value, list) and value):
+        return value if value == "all" else [_label(label) for label in value]
+    raise _wrong("a list of nodes, or 'all'")
+
+
+def _groups(value: Any) -> Any:
+    if isinstance(value, (list, dict)) and value:
+        for label in value.values() if isinstance(value, dict) else value:
+            _label(label)
+        return value
+    raise _wrong("the group of each node: a list in node order, or a table node = group")
+
+
+def _graph(value: Any) -> Any:
+    if not isinstance(value, (str, dict)):
+        raise _wrong(
+            "full, attribute, bit, line, grid, none, or a table such as {threshold = 2, attribute = 'age'}"
+        )
+    return value
+
+
+def _unknown(value: Any) -> Any:
+    if value in ("error", "drop") and isinstance(value, str):
+        return value
+    if isinstance(value, dict) and value:
+        inner = value["other"] if isinstance(value.get("other"), dict) and len(value) == 1 else value
+        for label in inner.values():
+            _label(label)
+        return inner
+    raise _wrong("'error', 'drop', or {other = {age = 'other'}}: the label that unknown values count under")
+
+
+def _equals(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, list)):
+        raise _wrong("the published values: a whole number or a list of them")
+    return value
+
+
+def _true(value: Any) -> Any:
+    if value is not True:
+        raise _wrong("true (or leave it out)")
+    return value
+
+
+WHERE = {"type": "object", "additionalProperties": {"anyOf": [LABEL, LABELS]}}
+GRAPH = {
+    "anyOf": [
+        {"enum": ["full", "attribute", "bit", "line", "grid", "none"]},
+        {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "threshold": {"type": "integer", "minimum": 1},
+                "partition": {},
+                "edges": {"type": "array"},
+                "product": {"type": "object"},
+                "full": {"const": True},
+                "line": {"const": True},
+                "bit": {"const": True},
+                "attribute": {"type": "string"},
+                "rest": {"const": "singletons"},
+                "bottom": {"type": "array"},
+            },
+        },
+    ]
+}
+RULE = {"anyOf": [{"enum": ["error", "drop"]}, {"type": "object"}]}
+
+Values = Annotated[
+    Any,
+    PlainValidator(_count_or_labels),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {**LABELS, "minItems": 1}]}),
+]
+Label = Annotated[Any, PlainValidator(_label), WithJsonSchema(LABEL)]
+Cell = list[Label]
+Picked = Annotated[Any, PlainValidator(_labels_or_one), WithJsonSchema({"anyOf": [LABELS, LABEL]})]
+Where = Annotated[
+    dict[
+        StrictStr, Annotated[Any, PlainValidator(_labels_or_one), WithJsonSchema({"anyOf": [LABEL, LABELS]})]
+    ],
+    Field(min_length=1),
+]
+Condition = Annotated[Any, PlainValidator(_condition), WithJsonSchema({"anyOf": [LABELS, WHERE, LABEL]})]
+Nodes = Annotated[
+    Any, PlainValidator(_nodes), WithJsonSchema({"anyOf": [{"const": "all"}, {**LABELS, "minItems": 1}]})
+]
+Groups = Annotated[
+    Any,
+    PlainValidator(_groups),
+    WithJsonSchema({"anyOf": [LABELS, {"type": "object", "additionalProperties": LABEL}]}),
+]
+Graph = Annotated[Any, PlainValidator(_graph), WithJsonSchema(GRAPH)]
+Unknown = Annotated[Any, PlainValidator(_unknown), WithJsonSchema(RULE)]
+Equals = Annotated[
+    Any, PlainValidator(_equals), WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "array"}]})
+]
+Yes = Annotated[Any, PlainValidator(_true), WithJsonSchema({"const": True})]
+Names = list[StrictStr]
+Positive = Annotated[StrictInt, Field(ge=1)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class _OneOf(_Table):
+    """A table with exactly one of several keys."""
+
+    @classmethod
+    def choices(cls) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    @model_validator(mode="before")
+    @classmethod
+    def _exactly_one(cls, value: Any) -> Any:
+        if isinstance(value, dict):
+            given = [key for key in cls.choices() if key in value]
+            if len(given) > 1:
+                raise _wrong(f"one of these, not {' and '.join(given)} together")
+            # A misspelt key is reported as such, and not once more as a missing one.
+            if not given and all(key in cls.model_fields for key in value):
+                raise _wrong(f"one of {', '.join(cls.choices())}")
+        return value
+
+
+class Network(_Table):
+    """A graph instead of a table."""
+
+    nodes: Values = Field(description="How many nodes (named 0, 1, ...), or their names.")
+    directed: StrictBool = False
+    loops: StrictBool = False
+    multiple: StrictBool = False
+
+
+class Neighbours(_Table):
+    """Which data sets may not be told apart."""
+
+    graph: Graph = "none"
+    bottom: StrictBool = Field(False, description="Whether records may also appear and vanish.")
+    strength: Literal["worst-case", "positive", "markov"] = "worst-case"
+    at_most_records: Positive | None = None
+
+
+class SomeCells(_Table):
+    """Single cells of a margin."""
+
+    of: Names = Field(min_length=1)
+    values: list[Picked] = Field(min_length=1)
+
+
+class Term(_OneOf):
+    """A condition and its factor."""
+
+    where: Where | None = None
+    cell: Cell | None = None
+    times: StrictInt = 1
+
+    @classmethod
+    def choices(cls) -> tuple[str, ...]:
+        return ("where", "cell")
+
+
+class Count(_OneOf):
+    """How many records meet a condition, or a weighted sum of such counts."""
+
+    where: Where | None = None
+    terms: Annotated[list[Term], Field(min_length=1)] | None = None
+
+    @classmethod
+    def choices(cls) -> tuple[str, ...]:
+        return ("where", "terms")
+
+
+class Fact(_OneOf):
+    """One exact public fact."""
+
+    total: Yes = None
+    cuboid: Names | None = None
+    cells: SomeCells | None = None
+    count: Count | None = None
+    zeros: Annotated[list[Condition], Field(min_length=1)] | None = None
+    degrees: Nodes = None
+    in_degrees: Nodes = None
+    out_degrees: Nodes = None
+    equals: Equals = Field(None, description="The published values.")
+
+    @classmethod
+    def choices(cls) -> tuple[str, ...]:
+        return FACTS
+
+
+class Ranges(_Table):
+    """Counts between two positions of an ordered attribute, both included."""
+
+    attribute: StrictStr | None = None
+    pairs: list[Annotated[list[StrictInt], Field(min_length=2, max_length=2)]] = Field(min_length=1)
+
+
+class Matrix(_Table):
+    """A sparse integer matrix over the cells."""
+
+    rows: Positive
+    entries: list[Annotated[list[StrictInt], Field(min_length=3, max_length=3)]]
+
+
+class Release(_OneOf):
+    """One thing that is released."""
+
+    cuboid: Names | None = None
+    cuboids: Annotated[list[Names], Field(min_length=1)] | None = None
+    weights: list[Positive] | None = None
+    weight: Positive | None = None
+    all_cuboids: Yes = None
+    up_to: Annotated[StrictInt, Field(ge=0)] | None = None
+    total: Yes = None
+    ranges: Ranges | None = None
+    prefix: StrictStr | None = None
+    adjacency: Yes = None
+    mixing: Groups = None
+    matrix: Matrix | None = None
+    name: StrictStr | None = None
+    row_names: Names | None = None
+    unit: StrictStr | None = None
+
+    @classmethod
+    def choices(cls) -> tuple[str, ...]:
+        return RELEASES
+
+    @model_validator(mode="before")
+    @classmethod
+    def _up_to_alone(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "up_to" in value and not any(key in value for key in RELEASES):
+            return {"all_cuboids": True, **value}
+        return value
+
+
+class Data(_Table):
+    """How records are read."""
+
+    unknown: Unknown = "error"
+    columns: dict[StrictStr, StrictStr] | None = Field(
+        None, description="Column of an attribute that has another name."
+    )
+
+
+class File(_Table):
+    """A policy file of policygraph."""
+
+    model_config = ConfigDict(extra="forbid", title="policygraph policy file")
+
+    domain: Annotated[dict[StrictStr, Values], Field(min_length=1)] | None = Field(
+        None, description="Each attribute with its labels, or how many values it has (labels 0, 1, ...)."
+    )
+    network: Network | None = None
+    neighbours: Neighbours | None = None
+    public: list[Fact] = Field(default_factory=list, description="Exact public facts.")
+    release: list[Release] = Field(
+        default_factory=list, description="What is released; by default every cell."
+    )
+    data: Data | None = None

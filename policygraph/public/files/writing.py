@@ -1,0 +1,75 @@
+"""Writing policy files. Owns ``dumps``; imports ``public.policy``, ``public.query``; tomli_w when used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from policygraph.errors import InputError
+from policygraph.public.policy import Policy
+from policygraph.public.query import Query
+
+__all__ = ["dumps"]
+
+
+def dumps(
+    policy: Policy, queries: Query | Iterable[Query] = (), *, columns: Mapping[str, str] | None = None
+) -> str:
+    """Write a policy, and what is released under it, as the text of a policy file.
+
+    Parameters
+    ----------
+    policy
+        The policy.
+    queries
+        One query, or several; each becomes a ``[[release]]``. Without any, a reader of the file releases every cell.
+    columns
+        Column of an attribute that has another name in the data.
+
+    Returns
+    -------
+    str
+        TOML; ``loads`` gives an equal policy and equal queries back.
+
+    Examples
+    --------
+    >>> from policygraph.public.domain import Domain
+    >>> from policygraph.public.query import cuboid
+    >>> domain = Domain({"sex": ["F", "M"], "age": 7})
+    >>> print(dumps(Policy(domain), cuboid(domain, "age")))
+    [domain]
+    sex = [
+        "F",
+        "M",
+    ]
+    age = 7
+    <BLANKLINE>
+    [[release]]
+    cuboid = [
+        "age",
+    ]
+    <BLANKLINE>
+    """
+    import tomli_w
+
+    spec = policy.to_spec()
+    listed = [queries] if isinstance(queries, Query) else list(queries)
+    for query in listed:
+        if query.domain != policy.domain:
+            raise InputError(
+                f"the query is over {query.domain!r}, the policy over {policy.domain!r}: expected one domain for both.",
+                code="query.domain",
+            )
+    if columns:
+        spec["data"] = {**spec.get("data", {}), "columns": dict(columns)}
+    if listed:
+        spec["release"] = [_release(query) for query in listed]
+    return tomli_w.dumps(spec)
+
+
+def _release(query: Query) -> dict[str, Any]:
+    spec = query.to_spec()
+    if len(spec.get("cuboids", ())) == 1:
+        weights = spec.get("weights")
+        return {"cuboid": spec["cuboids"][0]} | ({"weight": weights[0]} if weights else {})
+    return spec
