@@ -84,20 +84,79 @@ def graver_basis(
     merged moves are spread over the cells of each class. Proofs: ``docs/proofs/graver.md``.
     """
     rows = as_integer_matrix(matrix)
+    limits = Limits(max_moves, None if deadline is None else time.monotonic() + deadline, max_norm)
+    merged, classes = merged_basis(rows, capacity, limits, symmetries)
+    return _ordered(_spread(merged, classes, rows.shape[1], capacity, limits))
+
+
+def merged_basis(
+    rows: Objects, capacity: int | None, limits: Limits, symmetries: npt.ArrayLike | None
+) -> tuple[Longs, ColumnClasses]:
+    """List the minimal moves of the problem in which cells with equal or opposite columns are one cell.
+
+    Parameters
+    ----------
+    rows
+        The matrix, Python integers.
+    capacity
+        As for ``graver_basis``; a class of k cells takes k times as much.
+    limits
+        What the search may use up.
+    symmetries
+        As for ``graver_basis``.
+
+    Returns
+    -------
+    moves : numpy.ndarray
+        One merged move per row, in no particular order.
+    classes : ColumnClasses
+        The classes that its columns stand for.
+    """
     if capacity is not None and capacity < 0:
         raise InputError(
             f"capacity={capacity}: expected an integer >= 0, or None for no limit.", code="graver.capacity"
         )
-    limits = Limits(max_moves, None if deadline is None else time.monotonic() + deadline, max_norm)
     classes = column_classes(rows)
+    sizes = [len(cells) for cells in classes.members]
     upper = np.array(
-        [-1 if capacity is None else min(capacity * len(cells), 2**40) for cells in classes.members],
-        dtype=np.int64,
+        [-1 if capacity is None else min(capacity * size, 2**40) for size in sizes], dtype=np.int64
     )
     group = _class_group(rows, classes, symmetries)
-    merged = lattice_graver(classes.matrix, upper, group, limits)
-    moves = _spread(merged, classes, rows.shape[1], capacity, limits)
-    return _ordered(moves)
+    return lattice_graver(classes.matrix, upper, group, limits), classes
+
+
+def spread_first(move: Longs, classes: ColumnClasses, n: int, capacity: int | None) -> Longs:
+    """Spread one merged move over the cells of its classes in one way, filling the first cells first.
+
+    Parameters
+    ----------
+    move
+        A merged move within ``capacity`` times the class sizes.
+    classes
+        The classes its entries stand for.
+    n
+        Number of cells.
+    capacity
+        Largest absolute entry of a cell, or None.
+
+    Returns
+    -------
+    numpy.ndarray
+        A minimal move of the cells with the same L1 norm.
+
+    Examples
+    --------
+    >>> spread_first(np.array([2, -2]), column_classes([[1, 1, 2, 2], [1, 1, 1, 1]]), 4, 1).tolist()
+    [1, 1, -1, -1]
+    """
+    spread = np.zeros(n, dtype=np.int64)
+    for value, cells, signs in zip(move.tolist(), classes.members, classes.signs):
+        rest = abs(value)
+        for cell, sign in zip(cells, signs):
+            share = rest if capacity is None else min(rest, capacity)
+            spread[cell] = share * sign * (1 if value > 0 else -1)
+            rest -= share
+    return spread
 
 
 def _ordered(moves: Longs) -> Longs:
@@ -205,6 +264,6 @@ def _class_group(rows: Objects, classes: ColumnClasses, symmetries: npt.ArrayLik
             # A permutation that turns the sign of a merged column is no permutation of the merged problem.
             if all(sign == signs[0] for (_, sign), signs in zip(pairs, classes.signs)):
                 generators.append([index for index, _ in pairs])
-        images = np.array(generators, dtype=np.int64).reshape(-1, count)
+        images = np.array(generators, dtype=np.int64).reshape(len(generators), count)
     images = images[np.all(sizes[images] == sizes, axis=1)]
     return list_group(images, GROUP_LIMIT) if images.size else identity

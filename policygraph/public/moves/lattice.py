@@ -230,7 +230,11 @@ def pivoted_kernel(matrix: npt.ArrayLike) -> tuple[Objects, list[int]]:
     >>> basis[:, pivots].tolist()
     [[1, 0], [0, 1]]
     """
-    basis = kernel_basis(matrix)
+    rows = as_integer_matrix(matrix)
+    unit = _unit_kernel(rows)
+    if unit is not None:
+        return unit
+    basis = kernel_basis(rows)
     d, n = basis.shape
     pivots: list[int] = []
     for step in range(d):
@@ -245,6 +249,41 @@ def pivoted_kernel(matrix: npt.ArrayLike) -> tuple[Objects, list[int]]:
             if quotient:
                 basis[i] = basis[i] - quotient * basis[step]
     return basis, pivots
+
+
+def _unit_kernel(rows: Objects) -> tuple[Objects, list[int]] | None:
+    """Return a kernel basis that is the identity on its pivot columns, or None when pivots 1 do not suffice.
+
+    The rows are brought to the form [identity | M] on some order of the columns; the kernel is then [-M^T | identity].
+    Dividing a row by a common factor of its entries keeps the kernel.
+    """
+    work = rows[independent_rows(rows)].copy()
+    r, n = work.shape
+    basic: list[int] = []
+    open_rows = list(range(r))
+    order: list[int] = []
+    while open_rows:
+        for i in open_rows:
+            work[i] = _primitive(work[i])
+        units = [(np.count_nonzero(work[i]), i) for i in open_rows if np.any(np.abs(work[i]) == 1)]
+        if not units:
+            return None
+        _, row = min(units)
+        candidates = np.flatnonzero(np.abs(work[row]) == 1)
+        column = int(min(candidates, key=lambda c: (-np.count_nonzero(work[:, c]), int(c))))
+        work[row] = work[row] * work[row, column]
+        for i in range(r):
+            if i != row and work[i, column] != 0:
+                work[i] = work[i] - work[i, column] * work[row]
+        basic.append(column)
+        order.append(row)
+        open_rows.remove(row)
+    free = [c for c in range(n) if c not in set(basic)]
+    basis = np.zeros((len(free), n), dtype=object)
+    for i, c in enumerate(free):
+        basis[i, c] = 1
+        basis[i, basic] = -work[order, c]
+    return basis, free
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from policygraph.errors import InputError
-from policygraph.public.moves.lattice import Objects, as_integer_matrix, independent_rows, kernel_basis
+from policygraph.public.moves.lattice import Objects, as_integer_matrix, independent_rows, pivoted_kernel
 
 __all__ = ["check_symmetries", "find_symmetries", "list_group"]
 
@@ -56,7 +56,7 @@ def check_symmetries(matrix: npt.ArrayLike, permutations: npt.ArrayLike) -> Long
             f"symmetries of shape {given.shape}: expected permutations of {n} cells, one per row.",
             code="graver.symmetries",
         )
-    kernel = kernel_basis(rows)
+    kernel, _ = pivoted_kernel(rows)
     for permutation in given:
         if not _keeps(rows, kernel, permutation):
             raise InputError(
@@ -101,7 +101,7 @@ def find_symmetries(matrix: npt.ArrayLike) -> Longs:
     colours = _projector(rows)
     if colours is None:
         return np.zeros((0, n), dtype=np.int64)
-    kernel = kernel_basis(rows)
+    kernel, _ = pivoted_kernel(rows)
     profile = np.array([hash(tuple(sorted(line))) for line in colours.tolist()], dtype=np.int64)
     found: list[Longs] = []
     for fixed in range(n - 1, -1, -1):

@@ -1,0 +1,147 @@
+"""The longest minimal move: exact against lists, brackets that hold, bounds that are never too small."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from policygraph.errors import InputError
+from policygraph.public.moves.graver import graver_basis, is_minimal
+from policygraph.public.moves.longest import longest_move
+from policygraph.public.moves.longest_bounds import cheap_bound, swap_problem
+from tests.oracles import graver as oracle
+
+ONE_WAY = [(0,), (1,), (2,)]
+TWO_WAY = [(0, 1), (1, 2), (0, 2)]
+
+matrices = st.integers(1, 6).flatmap(
+    lambda n: st.lists(st.lists(st.integers(-1, 2), min_size=n, max_size=n), min_size=0, max_size=3).map(
+        lambda rows: np.array(rows, dtype=np.int64).reshape(len(rows), n)
+    )
+)
+binary = st.integers(2, 7).flatmap(
+    lambda n: st.lists(st.lists(st.integers(0, 1), min_size=n, max_size=n), min_size=1, max_size=4).map(
+        lambda rows: np.array([*rows, [1] * n], dtype=np.int64)
+    )
+)
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.one_of(matrices, binary), st.sampled_from([None, 0, 1, 2]))
+def test_longest_is_the_longest_of_the_list(matrix, capacity):
+    moves = graver_basis(matrix, capacity=capacity)
+    expected = int(np.abs(moves).sum(axis=1).max(initial=0))
+    bracket = longest_move(matrix, capacity=capacity)
+    assert (bracket.lower, bracket.upper, bracket.exact) == (expected, expected, True)
+    assert np.abs(bracket.witness).sum() == expected
+    assert expected == 0 or is_minimal(matrix, bracket.witness, capacity)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.one_of(matrices, binary), st.integers(0, 2**32), st.sampled_from(["l1", "l2squared"]))
+def test_longest_image_under_a_query(matrix, seed, norm):
+    query = np.random.default_rng(seed).integers(-2, 3, size=(2, matrix.shape[1]))
+    images = graver_basis(matrix) @ query.T
+    sizes = (np.abs(images) if norm == "l1" else images**2).sum(axis=1)
+    bracket = longest_move(matrix, query=query, norm=norm)
+    assert bracket.exact
+    assert bracket.lower == sizes.max(initial=0)
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.one_of(matrices, binary), st.integers(0, 2**32))
+def test_bounds_hold(matrix, seed):
+    moves = graver_basis(matrix)
+    longest = int(np.abs(moves).sum(axis=1).max(initial=0))
+    assert cheap_bound(matrix) >= longest
+    assert cheap_bound(matrix, capacity=1) >= np.abs(graver_basis(matrix, capacity=1)).sum(axis=1).max(
+        initial=0
+    )
+    swaps = swap_problem(matrix)
+    if swaps is not None:
+        sequences = graver_basis(swaps.matrix)
+        assert 2 * max(2, int(np.abs(sequences).sum(axis=1).max(initial=0))) >= longest
+        for column, places in zip(swaps.matrix.T, swaps.places):
+            for x, y in places:
+                assert swaps.owner[x] == swaps.owner[y]
+                assert np.array_equal(matrix[:, y] - matrix[:, x], column)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.one_of(matrices, binary), st.integers(0, 2**32))
+def test_brackets_out_of_time_hold(matrix, seed):
+    query = np.random.default_rng(seed).integers(-2, 3, size=(2, matrix.shape[1]))
+    for measure, norm in ((None, "l1"), (query, "l1"), (query, "l2squared")):
+        truth = longest_move(matrix, query=measure, norm=norm)
+        bracket = longest_move(matrix, query=measure, norm=norm, deadline=0.0)
+        assert bracket.lower <= truth.lower
+        assert bracket.upper is None or bracket.upper >= truth.lower
+        assert not np.any(bracket.witness) or is_minimal(matrix, bracket.witness)
+
+
+@pytest.mark.parametrize(
+    ("shape", "cuboids", "value"),
+    [
+        ((2, 2), [(0,)], 2),
+        ((3, 4), [(0,), (1,)], 6),
+        ((2, 3, 2), [(0, 1), (1, 2)], 4),
+        ((2, 2, 2), ONE_WAY, 6),
+        ((2, 2, 3), ONE_WAY, 8),
+        ((2, 2, 5), ONE_WAY, 8),
+        ((2, 2, 40), ONE_WAY, 8),
+        ((2, 3, 3), ONE_WAY, 12),
+        ((2, 3, 4), ONE_WAY, 16),
+        ((2, 3, 12), ONE_WAY, 16),
+        ((2, 2, 2), TWO_WAY, 8),
+        ((3, 3, 2), TWO_WAY, 12),
+        ((3, 3, 3), TWO_WAY, 24),
+        ((2, 2, 2, 2), [(0,), (1,), (2,), (3,)], 10),
+        ((2, 2, 2, 2), [(0, 1), (2, 3)], 8),
+        ((2, 2, 2, 2), [(0, 1), (1, 2), (2, 3)], 10),
+        ((2, 1, 3), ONE_WAY, 4),
+        ((1, 1), [(0,)], 0),
+        ((2, 2), [], 1),
+    ],
+    ids=lambda value: str(value).replace(" ", ""),
+)
+def test_checked_sensitivities(shape, cuboids, value):
+    matrix = oracle.margins(shape, cuboids)
+    bracket = longest_move(matrix)
+    assert bracket.exact
+    assert bracket.lower == value
+    assert value == 0 or is_minimal(matrix, bracket.witness)
+
+
+@pytest.mark.slow
+def test_three_ternary_attributes_with_one_way_margins():
+    matrix = oracle.margins((3, 3, 3), ONE_WAY)
+    bracket = longest_move(matrix)
+    assert (bracket.lower, bracket.upper) == (18, 18)
+    assert is_minimal(matrix, bracket.witness)
+
+
+@pytest.mark.slow
+def test_a_deadline_is_kept_and_the_bracket_holds():
+    matrix = oracle.margins((4, 4, 4), TWO_WAY)
+    start = time.monotonic()
+    bracket = longest_move(matrix, deadline=3.0)
+    assert time.monotonic() - start < 15.0
+    assert (
+        bracket.lower >= 24
+    )  # The 3 x 3 x 3 table inside has a move of that length, and the search climbs past it.
+    assert is_minimal(matrix, bracket.witness)
+
+
+def test_weights_and_bad_input():
+    bracket = longest_move([[1, 1, 1]], weights=[1, 5, 7])
+    assert (bracket.lower, bracket.upper) == (12, 12)
+    with pytest.raises(InputError):
+        longest_move([[1, 1]], weights=[1, 1], query=[[1, 1]])
+    with pytest.raises(InputError):
+        longest_move([[1, 1]], query=[[1, 1, 1]])
+    with pytest.raises(InputError):
+        longest_move([[1, 1]], norm="l3")
