@@ -116,6 +116,13 @@ def table(*sizes: int) -> pg.Domain:
     return pg.Domain({"ABCDEFGH"[i]: n for i, n in enumerate(sizes)})
 
 
+def domain_of(policy: pg.Policy) -> pg.Domain:
+    """The domain of a policy over a table."""
+    if not isinstance(policy.domain, pg.Domain):
+        raise TypeError(f"{policy.domain!r}: expected a table")
+    return policy.domain
+
+
 def margins(domain: pg.Domain, words: str, graph: pg.PolicyGraph | None = None) -> pg.Policy:
     """A policy in which some margins are public, written "AB BC"; "-" is the total."""
     facts = [pg.Total() if word == "-" else pg.Cuboid(*word) for word in words.split()]
