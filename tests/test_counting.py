@@ -300,9 +300,11 @@ def test_a_csv_without_header_is_explained(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_read_is_a_clear_error(data: Any, code: str) -> None:
-    with duckdb.connect() as connection, pytest.raises(InputError) as caught:
+    with duckdb.connect() as connection:
         asked = str(data).removeprefix("query: ")
-        count_cells(data if asked == str(data) else (connection, asked), DOMAIN)
+        source = data if asked == str(data) else (connection, asked)
+        with pytest.raises(InputError) as caught:
+            count_cells(source, DOMAIN)
     assert caught.value.code == code
 
 
