@@ -9,11 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from policygraph.errors import InputError
 from policygraph.exact import Exact
 from policygraph.private.counting.source import named
 from policygraph.private.ledger import Ledger, request_fingerprint
-from policygraph.private.mechanisms import Mechanism, for_loss
+from policygraph.private.mechanisms import Mechanism, choose
 from policygraph.private.mechanisms.base import Calibrated
 from policygraph.private.noise import SecureSource, Source
 from policygraph.public.domain import Network
@@ -65,8 +67,10 @@ def expected_error(
     1.357
     """
     loss = loss_of(epsilon, rho, delta)
-    ready = (mechanism or for_loss(loss)).calibrate(query, policy, loss)
-    return {part.name: ready.deviation(at) for at, part in enumerate(query.parts)}
+    ready = choose(query, policy, loss) if mechanism is None else mechanism.calibrate(query, policy, loss)
+    spread = ((part.name, ready.deviation(at)) for at, part in enumerate(query.parts))
+    # Where the values of a table differ in their errors, the root of the mean square stands for all.
+    return {name: float(np.sqrt(np.mean(np.square(error)))) for name, error in spread}
 
 
 def release(
@@ -105,7 +109,8 @@ def release(
         A name under which the ledger keeps the budget; by default a data set is known by its content, so that
         a changed file is another data set.
     mechanism
-        None: discrete Laplace for epsilon, discrete Gaussian for rho.
+        None: discrete Laplace for epsilon, discrete Gaussian for rho, kept to the public facts where that is expected
+        to be more accurate (:func:`policygraph.private.mechanisms.choose`).
     source
         Where the randomness comes from; secure by default.
     columns
@@ -134,11 +139,10 @@ def release(
     tell = progress or (lambda stage: None)
     loss = loss_of(epsilon, rho, delta)
     tell("computing the sensitivity")
-    ready = (
-        mechanism
-        if isinstance(mechanism, Calibrated)
-        else (mechanism or for_loss(loss)).calibrate(query, policy, loss)
-    )
+    if isinstance(mechanism, Calibrated):
+        ready = mechanism
+    else:
+        ready = choose(query, policy, loss) if mechanism is None else mechanism.calibrate(query, policy, loss)
     if ready.loss != loss or ready.query != query or ready.policy != policy:
         raise InputError(
             "the calibrated mechanism is for another query, policy or loss.", code="release.mechanism"
@@ -191,8 +195,6 @@ def _describe(ready: Calibrated, source: Source) -> dict[str, str]:
 
 def read_data(data: Any, policy: Policy, columns: dict[str, str] | None = None) -> Any:
     """Count records into the cells of a policy's domain, or take counts as they are."""
-    import numpy as np
-
     from policygraph.private.counting import Counts, count_cells, read_edges
 
     if isinstance(data, Counts):

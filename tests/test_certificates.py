@@ -28,13 +28,22 @@ POLICIES = {
     "markov": margins(3, 3, strength="markov"),
     "positive": margins(3, 3, strength="positive"),
     "capped": margins(3, 3, at_most_records=2),
-    "values": pg.Policy(pg.Domain({"a": 2, "b": 2}), constraints=[pg.Cuboid("a", equals=[2, 1]), pg.Cuboid("b", equals=[1, 2])]),
-    "zeros": pg.Policy(pg.Domain({"a": 2, "b": 3}), constraints=[pg.Cuboid("a"), pg.Cuboid("b"), pg.StructuralZero([(0, 0)])]),
-    "count": pg.Policy(pg.Domain({"a": 4}), constraints=[pg.LinearCount([({"a": [0, 1]}, 1), ({"a": 2}, 2)])]),
+    "values": pg.Policy(
+        pg.Domain({"a": 2, "b": 2}),
+        constraints=[pg.Cuboid("a", equals=[2, 1]), pg.Cuboid("b", equals=[1, 2])],
+    ),
+    "zeros": pg.Policy(
+        pg.Domain({"a": 2, "b": 3}), constraints=[pg.Cuboid("a"), pg.Cuboid("b"), pg.StructuralZero([(0, 0)])]
+    ),
+    "count": pg.Policy(
+        pg.Domain({"a": 4}), constraints=[pg.LinearCount([({"a": [0, 1]}, 1), ({"a": 2}, 2)])]
+    ),
     "cells": pg.Policy(pg.Domain({"a": 3, "b": 2}), constraints=[pg.Cells(["a"], [0]), pg.Total()]),
     "blowfish": line(4, [pg.count({"x": [0, 1]})]),
     "degrees": pg.Policy(pg.Network(5), constraints=[pg.Degrees([0, 1, 2])]),
-    "directed": pg.Policy(pg.Network(["a", "b", "c"], directed=True), constraints=[pg.Degrees(["a"], side="in")]),
+    "directed": pg.Policy(
+        pg.Network(["a", "b", "c"], directed=True), constraints=[pg.Degrees(["a"], side="in")]
+    ),
     "determined": margins(2, 2, facts="AB"),
 }
 CASES = [(name, norm) for name in POLICIES for norm in ("l1", "l2")]
@@ -49,7 +58,9 @@ def test_round_trip_and_independent_check(name, norm):
     assert again.to_dict() == made.to_dict()
     report = again.verify()
     assert report.ok, str(report)
-    assert [c.passed for c in report.checks if c.name != "bound"] == [True] * (len(report.checks) - 1), str(report)
+    assert [c.passed for c in report.checks if c.name != "bound"] == [True] * (len(report.checks) - 1), str(
+        report
+    )
     for key in ("value", "kind", "lower", "norm", "definition", "method", "witness"):
         assert key in made.to_dict()
     assert str(made).startswith("sensitivity =")

@@ -38,7 +38,11 @@ def census(tmp_path):
     path = tmp_path / "census.toml"
     path.write_text(CENSUS)
     rng = np.random.default_rng(3)
-    rows = {"sex": np.array(["F", "M"])[rng.integers(0, 2, 500)], "age": rng.integers(0, 3, 500), "salary": rng.integers(0, 2, 500)}
+    rows = {
+        "sex": np.array(["F", "M"])[rng.integers(0, 2, 500)],
+        "age": rng.integers(0, 3, 500),
+        "salary": rng.integers(0, 2, 500),
+    }
     pq.write_table(pa.table(rows), tmp_path / "people.parquet")
     from pyarrow import csv
 
@@ -82,17 +86,42 @@ def test_sensitivity_of_degrees_from_a_file(tmp_path, capsys, nodes, known):
     [
         ("x = 4", 'graph = "line"', ["count = {where = {x = [0, 1]}}"], 4),
         ("x = 4", "graph = {threshold = 1}", ["count = {where = {x = [0, 1]}}"], 4),
-        ("x = 6", "graph = {threshold = 1, attribute = 'x'}", ["count = {where = {x = [0, 1]}}", "count = {where = {x = [2, 3]}}"], 6),
+        (
+            "x = 6",
+            "graph = {threshold = 1, attribute = 'x'}",
+            ["count = {where = {x = [0, 1]}}", "count = {where = {x = [2, 3]}}"],
+            6,
+        ),
         ("a = 3\nb = 2", 'graph = "full"', ['cuboid = ["a"]'], 6),
         ("a = 2\nb = 2", 'graph = "full"', ['cuboid = ["a"]'], 4),
         ("a = 2\nb = 2", 'graph = "none"', ['cuboid = ["a"]'], 2),
         ("a = 2\nb = 2", 'graph = "attribute"', ['cuboid = ["a"]'], 2),
         ("a = 2\nb = 2", 'graph = "attribute"', ['cuboid = ["a"]', 'cuboid = ["b"]'], 4),
-        ("a = 2\nb = 2\nc = 2", 'graph = "attribute"\nat_most_records = 2', ['cuboid = ["a"]', 'cuboid = ["b"]'], 4),
-        ("a = 2\nb = 2\nc = 2", 'graph = "attribute"\nat_most_records = 3', ['cuboid = ["a"]', 'cuboid = ["b"]'], 6),
+        (
+            "a = 2\nb = 2\nc = 2",
+            'graph = "attribute"\nat_most_records = 2',
+            ['cuboid = ["a"]', 'cuboid = ["b"]'],
+            4,
+        ),
+        (
+            "a = 2\nb = 2\nc = 2",
+            'graph = "attribute"\nat_most_records = 3',
+            ['cuboid = ["a"]', 'cuboid = ["b"]'],
+            6,
+        ),
         ("a = 2\nb = 2\nc = 2", 'graph = "attribute"', ['cuboid = ["a"]', 'cuboid = ["b"]'], 8),
-        ("a = 3\nb = 3", "", ["cells = {of = ['a'], values = [[0]]}", "cells = {of = ['b'], values = [[2]]}"], 3),
-        ("a = 3\nb = 3", "", ["cells = {of = ['a'], values = [[0]]}", "cells = {of = ['b'], values = [[2]]}", "total = true"], 4),
+        (
+            "a = 3\nb = 3",
+            "",
+            ["cells = {of = ['a'], values = [[0]]}", "cells = {of = ['b'], values = [[2]]}"],
+            3,
+        ),
+        (
+            "a = 3\nb = 3",
+            "",
+            ["cells = {of = ['a'], values = [[0]]}", "cells = {of = ['b'], values = [[2]]}", "total = true"],
+            4,
+        ),
         ("a = 3\nb = 3", 'strength = "markov"', ['cuboid = ["a"]', 'cuboid = ["b"]'], 4),
         ("a = 3\nb = 3", "at_most_records = 2", ['cuboid = ["a"]', 'cuboid = ["b"]'], 4),
         ("a = 3\nb = 3", "", ['cuboid = ["a"]', 'cuboid = ["b"]', "zeros = [[0, 0], [0, 1]]"], 4),
@@ -104,7 +133,9 @@ def test_sensitivity_of_degrees_from_a_file(tmp_path, capsys, nodes, known):
     ],
 )
 def test_sensitivity_of_other_forms(tmp_path, capsys, domain, neighbours, public, value):
-    text = f"[domain]\n{domain}\n[neighbours]\n{neighbours}\n" + "".join(f"[[public]]\n{line}\n" for line in public)
+    text = f"[domain]\n{domain}\n[neighbours]\n{neighbours}\n" + "".join(
+        f"[[public]]\n{line}\n" for line in public
+    )
     found = value_of(tmp_path, capsys, text)
     assert (found["value"], found["kind"]) == (value, "exact")
 
@@ -119,7 +150,18 @@ def test_the_way_of_a_user(census, capsys):
     assert status == 0
     assert "FAILED" not in out
     assert call(capsys, "budget", "set", ledger, "town", "--epsilon", "1.5")[0] == 0
-    release = ["release", policy, "--data", census / "people.csv", "--epsilon", "1", "--ledger", ledger, "--dataset", "town"]
+    release = [
+        "release",
+        policy,
+        "--data",
+        census / "people.csv",
+        "--epsilon",
+        "1",
+        "--ledger",
+        ledger,
+        "--dataset",
+        "town",
+    ]
     status, out, err = call(capsys, *release, "--out", census / "out", "--json")
     assert status == 0, err
     told = json.loads(out)
@@ -147,7 +189,17 @@ def test_the_way_of_a_user(census, capsys):
 
 def test_seeded_releases_say_so(census, capsys):
     status, out, _ = call(
-        capsys, "release", census / "census.toml", "--data", census / "people.parquet", "--epsilon", 1, "--out", census / "o", "--seed", "7"
+        capsys,
+        "release",
+        census / "census.toml",
+        "--data",
+        census / "people.parquet",
+        "--epsilon",
+        1,
+        "--out",
+        census / "o",
+        "--seed",
+        "7",
     )
     assert status == 0
     assert "NOT PRIVATE" in out
@@ -165,7 +217,21 @@ def test_seeded_releases_say_so(census, capsys):
         (["release", "census.toml", "--data", "people.csv", "--epsilon", "-1", "--out", "o"], 2),
         (["release", "census.toml", "--data", "people.csv", "--epsilon", "x", "--out", "o"], 2),
         (["release", "census.toml", "--data", "people.csv", "--out", "o"], 2),
-        (["release", "census.toml", "--data", "people.csv", "--epsilon", "1", "--out", "o", "--ledger", "people.csv"], 2),
+        (
+            [
+                "release",
+                "census.toml",
+                "--data",
+                "people.csv",
+                "--epsilon",
+                "1",
+                "--out",
+                "o",
+                "--ledger",
+                "people.csv",
+            ],
+            2,
+        ),
         (["release", "census.toml", "--data", "census.toml", "--epsilon", "1", "--out", "o"], 2),
         (["verify", "people.csv"], 2),
         (["verify", "missing.json"], 2),
@@ -185,14 +251,31 @@ def test_exit_statuses(census, capsys, monkeypatch, arguments, status):
 
 def test_all_errors_of_a_file_at_once(tmp_path, capsys):
     path = tmp_path / "bad.toml"
-    path.write_text('[domain]\nsex = ["F", "F"]\nage = 0\n[neighbours]\nstrength = "weak"\n[[public]]\ncuboid = ["height"]\n')
+    path.write_text(
+        '[domain]\nsex = ["F", "F"]\nage = 0\n[neighbours]\nstrength = "weak"\n[[public]]\ncuboid = ["height"]\n'
+    )
     status, _, err = call(capsys, "check", path)
     assert status == 2
     for word in ("sex", "age", "strength"):
         assert word in err
 
 
-@pytest.mark.parametrize("command", ["check", "sensitivity", "verify", "explain", "release", "audit", "schema", "budget show", "budget set", "budget history", "budget export"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "check",
+        "sensitivity",
+        "verify",
+        "explain",
+        "release",
+        "audit",
+        "schema",
+        "budget show",
+        "budget set",
+        "budget history",
+        "budget export",
+    ],
+)
 def test_each_command_explains_itself_with_an_example(capsys, command):
     status, out, _ = call(capsys, *command.split(), "--help")
     assert status == 0

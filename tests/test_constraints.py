@@ -4,7 +4,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policygraph.errors import ConstraintError, InputError
-from policygraph.public.constraints import Cell, Cells, Cuboid, Degrees, LinearCount, StructuralZero, Total, count
+from policygraph.public.constraints import (
+    Cell,
+    Cells,
+    Cuboid,
+    Degrees,
+    LinearCount,
+    StructuralZero,
+    Total,
+    count,
+)
 from policygraph.public.domain import Domain, Network
 from policygraph.public.policy import Policy
 from policygraph.public.system import System
@@ -100,7 +109,14 @@ def test_dropping_redundant_facts_keeps_the_kernel(facts):
     ("facts", "named"),
     [
         ([Total(equals=3), Cuboid("a", equals=[1, 1])], 2),
-        ([Cuboid("a", "b", equals=[[1, 1, 1], [1, 1, 1]]), Cuboid("c", equals=[2, 4]), Cuboid("b", "c", equals=[[1, 0], [1, 2], [0, 2]])], 2),
+        (
+            [
+                Cuboid("a", "b", equals=[[1, 1, 1], [1, 1, 1]]),
+                Cuboid("c", equals=[2, 4]),
+                Cuboid("b", "c", equals=[[1, 0], [1, 2], [0, 2]]),
+            ],
+            2,
+        ),
         ([Total(equals=1), Cell(a="x", b=0, equals=2)], 2),
         ([Cell(a="x", equals=1), Total(equals=9), count({"a": "x", "b": [0, 1, 2]}, equals=2)], 2),
         ([LinearCount([({"a": "x"}, 2), ({"a": "y"}, 2)], equals=3), Total(equals=9)], 1),
@@ -116,7 +132,13 @@ def test_contradictions_name_a_smallest_set(facts, named):
 
 @pytest.mark.parametrize(
     ("degrees", "fits"),
-    [([1, 1, 1, 1], True), ([3, 1, 1, 1], True), ([3, 3, 1, 1], False), ([1, 1, 1, 0], False), ([4, 1, 1, 2], False)],
+    [
+        ([1, 1, 1, 1], True),
+        ([3, 1, 1, 1], True),
+        ([3, 3, 1, 1], False),
+        ([1, 1, 1, 0], False),
+        ([4, 1, 1, 2], False),
+    ],
 )
 def test_degree_sequences_must_be_those_of_a_graph(degrees, fits):
     if fits:

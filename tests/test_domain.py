@@ -40,7 +40,13 @@ def test_network_pairs_are_numbered_row_by_row(n, directed, loops):
 @pytest.mark.parametrize("loops", [False, True])
 def test_large_networks_number_their_pairs_exactly(directed, loops):
     network = Network(100_000, directed=directed, loops=loops)
-    at = np.concatenate([np.arange(1000), network.size - 1 - np.arange(1000), np.linspace(0, network.size - 1, 999, dtype=np.int64)])
+    at = np.concatenate(
+        [
+            np.arange(1000),
+            network.size - 1 - np.arange(1000),
+            np.linspace(0, network.size - 1, 999, dtype=np.int64),
+        ]
+    )
     u, v = network.pairs(at)
     assert (network.pair_index(u, v) == at).all()
     assert u.max() < 100_000

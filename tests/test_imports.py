@@ -62,7 +62,19 @@ def test_the_walk_would_see_a_wrong_arrow(tmp_path):
     assert list(imported(bad)) == ["policygraph.private.noise"]
 
 
-HEAVY = ("ortools", "duckdb", "matplotlib", "scipy", "networkx", "numba", "pydantic", "pyarrow", "pandas", "typer", "dp_accounting")
+HEAVY = (
+    "ortools",
+    "duckdb",
+    "matplotlib",
+    "scipy",
+    "networkx",
+    "numba",
+    "pydantic",
+    "pyarrow",
+    "pandas",
+    "typer",
+    "dp_accounting",
+)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +93,9 @@ def test_heavy_libraries_wait_until_they_are_needed(code):
 def test_import_takes_under_half_a_second():
     program = "import time; t = time.perf_counter(); import policygraph; print(time.perf_counter() - t)"
     best = min(
-        float(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout)
+        float(
+            subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+        )
         for _ in range(3)
     )
     assert best < 0.5

@@ -69,7 +69,10 @@ def test_queries_round_trip_and_label_their_rows(query):
 
 def test_cuboids_are_the_literal_ones():
     query = CASES[2]
-    assert query.columns(np.arange(12)).toarray().tolist() == query_rows(DOMAIN, [("a",), ("b", "d"), ()], [1, 3, 2]).tolist()
+    assert (
+        query.columns(np.arange(12)).toarray().tolist()
+        == query_rows(DOMAIN, [("a",), ("b", "d"), ()], [1, 3, 2]).tolist()
+    )
 
 
 def test_label_columns_name_the_cells():

@@ -43,7 +43,9 @@ def test_gaussian_noise_has_the_variance_of_the_certificate():
     ready = pg.Gaussian().calibrate(QUERY, POLICY, pg.Rho("1/8"))
     assert ready.parameter == 4 / (2 * Fraction(1, 8))
     source = pg.SeededSource(12)
-    draws = np.concatenate([ready.noisy(np.array(COUNTS), source) - QUERY.answer(COUNTS) for _ in range(2000)])
+    draws = np.concatenate(
+        [ready.noisy(np.array(COUNTS), source) - QUERY.answer(COUNTS) for _ in range(2000)]
+    )
     assert abs(draws.var() / 16 - 1) < 0.05
 
 
@@ -93,7 +95,9 @@ def test_a_secure_release_has_no_warning_and_no_true_value(tmp_path):
     differing = [pg.release(QUERY, POLICY, people(), epsilon=1).values().tolist() for _ in range(6)]
     assert len({tuple(d) for d in differing}) > 1
     text = made.to_json()
-    assert pg.release(QUERY, POLICY, people(), epsilon=1).record == made.record, "the record does not depend on noise"
+    assert pg.release(QUERY, POLICY, people(), epsilon=1).record == made.record, (
+        "the record does not depend on noise"
+    )
     assert "fingerprint" in text
 
 
@@ -127,7 +131,9 @@ def test_the_limit_is_kept_and_another_policy_is_refused(tmp_path):
         pg.release(QUERY, POLICY, people(), epsilon="0.6", ledger=path, dataset="town")
     with pytest.raises(pg.BudgetError):
         pg.release(QUERY, pg.Policy(DOMAIN), people(), epsilon="0.1", ledger=path, dataset="town")
-    pg.release(QUERY, pg.Policy(DOMAIN), people(), epsilon="0.1", ledger=path, dataset="town", compose_policies=True)
+    pg.release(
+        QUERY, pg.Policy(DOMAIN), people(), epsilon="0.1", ledger=path, dataset="town", compose_policies=True
+    )
     assert pg.Ledger(path).spent("town") == pg.Epsilon("1.1")
 
 
@@ -153,26 +159,27 @@ def test_a_failure_after_the_charge_loses_the_release_not_the_charge(tmp_path):
 @pytest.mark.parametrize(
     "spoil",
     [
-        lambda: pg.release(QUERY, POLICY, pa.table({"sex": ["X"], "age": [0]}), epsilon=1, ledger=spoil_ledger),
-        lambda: pg.release(QUERY, POLICY, [1, 2], epsilon=1, ledger=spoil_ledger),
-        lambda: pg.release(QUERY, POLICY, [-1, 0, 0, 0, 0, 0], epsilon=1, ledger=spoil_ledger),
-        lambda: pg.release(QUERY, POLICY, COUNTS, ledger=spoil_ledger),
-        lambda: pg.release(QUERY, POLICY, COUNTS, epsilon=0, ledger=spoil_ledger),
-        lambda: pg.release(QUERY, POLICY, COUNTS, epsilon=1, rho=1, ledger=spoil_ledger),
-        lambda: pg.release(
+        lambda ledger: pg.release(
+            QUERY, POLICY, pa.table({"sex": ["X"], "age": [0]}), epsilon=1, ledger=ledger
+        ),
+        lambda ledger: pg.release(QUERY, POLICY, [1, 2], epsilon=1, ledger=ledger),
+        lambda ledger: pg.release(QUERY, POLICY, [-1, 0, 0, 0, 0, 0], epsilon=1, ledger=ledger),
+        lambda ledger: pg.release(QUERY, POLICY, COUNTS, ledger=ledger),
+        lambda ledger: pg.release(QUERY, POLICY, COUNTS, epsilon=0, ledger=ledger),
+        lambda ledger: pg.release(QUERY, POLICY, COUNTS, epsilon=1, rho=1, ledger=ledger),
+        lambda ledger: pg.release(
             pg.queries.identity(DOMAIN),
             pg.Policy(DOMAIN, constraints=[pg.Cuboid("sex", equals=[1, 1])]),
             COUNTS,
             epsilon=1,
-            ledger=spoil_ledger,
+            ledger=ledger,
         ),
     ],
 )
-def test_bad_input_spends_nothing(spoil, tmp_path, monkeypatch):
+def test_bad_input_spends_nothing(spoil, tmp_path):
     ledger = pg.Ledger(tmp_path / "budget.db")
-    monkeypatch.setitem(globals(), "spoil_ledger", ledger)
     with pytest.raises(pg.InputError):
-        spoil()
+        spoil(ledger)
     assert ledger.history() == []
 
 

@@ -6,12 +6,23 @@ import pytest
 import policygraph as pg
 
 LINE4, LINE6 = pg.Domain({"x": 4}), pg.Domain({"x": 6})
-TWO, THREE, SIX = pg.Domain({"a": 2, "b": 2}), pg.Domain({"a": 2, "b": 2, "c": 2}), pg.Domain({"a": 3, "b": 2})
+TWO, THREE, SIX = (
+    pg.Domain({"a": 2, "b": 2}),
+    pg.Domain({"a": 2, "b": 2, "c": 2}),
+    pg.Domain({"a": 3, "b": 2}),
+)
 A, B = pg.Cuboid("a"), pg.Cuboid("b")
 
 SECTION_1 = [
     ("line of 4", LINE4, pg.PolicyGraph.line(LINE4), [pg.count({"x": [0, 1]})], None, 4),
-    ("line of 6", LINE6, pg.PolicyGraph.line(LINE6), [pg.count({"x": [0, 1]}), pg.count({"x": [2, 3]})], None, 6),
+    (
+        "line of 6",
+        LINE6,
+        pg.PolicyGraph.line(LINE6),
+        [pg.count({"x": [0, 1]}), pg.count({"x": [2, 3]})],
+        None,
+        6,
+    ),
     ("full 3x2", SIX, pg.PolicyGraph.full(SIX), [A], None, 6),
     ("full 2x2", TWO, pg.PolicyGraph.full(TWO), [A], None, 4),
     ("attribute, one", TWO, pg.PolicyGraph.attribute(TWO), [A], None, 2),
@@ -25,7 +36,9 @@ SECTION_1 = [
 ]
 
 
-@pytest.mark.parametrize(("name", "domain", "graph", "facts", "cap", "value"), SECTION_1, ids=[c[0] for c in SECTION_1])
+@pytest.mark.parametrize(
+    ("name", "domain", "graph", "facts", "cap", "value"), SECTION_1, ids=[c[0] for c in SECTION_1]
+)
 def test_theory_section_1(name, domain, graph, facts, cap, value):
     policy = pg.Policy(domain, graph=graph, constraints=facts, at_most_records=cap)
     found = pg.sensitivity(pg.queries.identity(domain), policy)
@@ -55,7 +68,10 @@ def test_large_problems_are_bounded_by_the_cap_or_refused():
     domain = pg.Domain({"a": 30, "b": 30})
     facts = [pg.Cuboid("a"), pg.Cuboid("b")]
     with pytest.raises(pg.RefusedError):
-        pg.sensitivity(pg.queries.identity(domain), pg.Policy(domain, graph=pg.PolicyGraph.grid(domain), constraints=facts))
+        pg.sensitivity(
+            pg.queries.identity(domain),
+            pg.Policy(domain, graph=pg.PolicyGraph.grid(domain), constraints=facts),
+        )
     policy = pg.Policy(domain, graph=pg.PolicyGraph.grid(domain), constraints=facts, at_most_records=3)
     found = pg.sensitivity(pg.queries.identity(domain), policy)
     assert (found.value, found.kind) == (6, "upper")

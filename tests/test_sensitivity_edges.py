@@ -31,7 +31,9 @@ def graphs(domain):
         "threshold": pg.PolicyGraph.threshold(domain, 2),
         "threshold of one": pg.PolicyGraph.threshold(domain, 2, first),
         "blocks": pg.PolicyGraph.partition(domain, np.arange(domain.size) % 2),
-        "edges": pg.PolicyGraph.from_edges(domain, np.array([[0, domain.size - 1]]) if domain.size > 1 else []),
+        "edges": pg.PolicyGraph.from_edges(
+            domain, np.array([[0, domain.size - 1]]) if domain.size > 1 else []
+        ),
     }
     return made | {f"{name} with bottom": graph.with_bottom() for name, graph in made.items()}
 
@@ -40,7 +42,9 @@ def asked(domain):
     n = domain.size
     yield pg.queries.identity(domain)
     yield pg.queries.all_cuboids(domain)
-    yield pg.queries.cuboids(domain, [domain.names[:1], domain.names[-1:]] if len(domain.names) > 1 else [domain.names], None)
+    yield pg.queries.cuboids(
+        domain, [domain.names[:1], domain.names[-1:]] if len(domain.names) > 1 else [domain.names], None
+    )
     yield pg.queries.matrix(domain, np.tri(n, dtype=int))
     yield pg.queries.matrix(domain, (np.arange(3 * n).reshape(3, n) * 7) % 5 - 2)
 
@@ -85,7 +89,9 @@ def test_many_columns_give_a_bracket_that_holds():
     rng = np.random.default_rng(5)
     domain = pg.Domain({"a": 6000})
     matrix = rng.integers(-3, 4, size=(6, 6000))
-    found = pg.sensitivity(pg.queries.matrix(domain, matrix), pg.Policy(domain, graph=pg.PolicyGraph.full(domain)))
+    found = pg.sensitivity(
+        pg.queries.matrix(domain, matrix), pg.Policy(domain, graph=pg.PolicyGraph.full(domain))
+    )
     assert found.kind == "upper"
     assert 0 < found.lower <= found.value <= 36
     assert found.verify().ok
@@ -103,7 +109,16 @@ def test_many_columns_give_a_bracket_that_holds():
 )
 def test_all_256_cuboids_of_a_table_of_two_million_cells(make, value):
     domain = pg.Domain(
-        {"workclass": 9, "education": 16, "marital": 7, "occupation": 15, "relationship": 6, "race": 5, "sex": 2, "salary": 2}
+        {
+            "workclass": 9,
+            "education": 16,
+            "marital": 7,
+            "occupation": 15,
+            "relationship": 6,
+            "race": 5,
+            "sex": 2,
+            "salary": 2,
+        }
     )
     start = time.monotonic()
     found = pg.sensitivity(pg.queries.all_cuboids(domain), pg.Policy(domain, graph=make(domain)))

@@ -82,7 +82,20 @@ def test_theory_section_3_named_values():
     assert cells(domain, *one, pg.Total()).value == 4
 
 
-DEGREES = {(4, 2): 3, (4, 3): 4, (4, 4): 4, (5, 3): 5, (5, 4): 6, (5, 5): 6, (6, 3): 5, (6, 4): 6, (6, 5): 7, (6, 6): 6, (7, 5): 7, (7, 7): 8}
+DEGREES = {
+    (4, 2): 3,
+    (4, 3): 4,
+    (4, 4): 4,
+    (5, 3): 5,
+    (5, 4): 6,
+    (5, 5): 6,
+    (6, 3): 5,
+    (6, 4): 6,
+    (6, 5): 7,
+    (6, 6): 6,
+    (7, 5): 7,
+    (7, 7): 8,
+}
 
 
 @pytest.mark.parametrize(("nodes", "known"), DEGREES, ids=str)
@@ -150,7 +163,10 @@ def test_any_facts_against_the_list(data):
             facts.append(pg.Cells(name, data.draw(st.lists(values, min_size=1, unique=True))))
         elif kind == "count":
             other = data.draw(st.integers(0, domain.size - 1))
-            terms = [({name: data.draw(values)}, data.draw(st.sampled_from([1, 1, 2]))), (domain.cell(other), 1)]
+            terms = [
+                ({name: data.draw(values)}, data.draw(st.sampled_from([1, 1, 2]))),
+                (domain.cell(other), 1),
+            ]
             facts.append(pg.LinearCount(terms))
         elif kind == "zeros":
             facts.append(pg.StructuralZero([domain.cell(data.draw(st.integers(0, domain.size - 1)))]))
@@ -167,13 +183,17 @@ def test_any_facts_against_the_list(data):
             assert found.verify().ok
 
 
-@pytest.mark.parametrize("zeros", [[(0, 0)], [(0, 0), (1, 1), (2, 2)], [(0, 0), (0, 1)], [(0, 0), (0, 1), (0, 2)]])
+@pytest.mark.parametrize(
+    "zeros", [[(0, 0)], [(0, 0), (1, 1), (2, 2)], [(0, 0), (0, 1)], [(0, 0), (0, 1), (0, 2)]]
+)
 def test_structural_zeros_delete_edges(zeros):
     domain = table(3, 3)
     policy = pg.Policy(domain, constraints=[pg.Cuboid("A"), pg.Cuboid("B"), pg.StructuralZero(zeros)])
     keep = np.setdiff1d(np.arange(9), policy.system.zeros)
     found = pg.sensitivity(pg.queries.identity(domain), policy)
-    assert found.power == longest(policy.system.matrix()[:, keep].toarray(), np.eye(len(keep), dtype=int), "l1")
+    assert found.power == longest(
+        policy.system.matrix()[:, keep].toarray(), np.eye(len(keep), dtype=int), "l1"
+    )
 
 
 def test_mixing_counts_under_degrees_are_bounded_and_small_ones_exact():
@@ -190,7 +210,11 @@ def test_mixing_counts_under_degrees_are_bounded_and_small_ones_exact():
     ("domain", "facts", "value"),
     [
         (table(1000, 1000), [pg.Cuboid("A"), pg.Cuboid("B")], 2000),
-        (table(1000, 1000), [pg.Cells("A", list(range(600))), pg.Cells("B", list(range(600))), pg.Total()], 1202),
+        (
+            table(1000, 1000),
+            [pg.Cells("A", list(range(600))), pg.Cells("B", list(range(600))), pg.Total()],
+            1202,
+        ),
         (table(100, 100, 100), [pg.Cuboid("A", "B"), pg.Cuboid("B", "C")], 200),
         (pg.Network(100_000), [pg.Degrees()], 150_000 - 2),
         (pg.Network(100_000, directed=True), [pg.Degrees(side="in"), pg.Degrees(side="out")], 200_000),
@@ -205,7 +229,9 @@ def test_huge_problems_are_answered_from_their_structure(domain, facts, value):
 def test_strengths_are_ordered_and_the_cap_bounds():
     domain = table(3, 3)
     facts = [pg.Cuboid("A"), pg.Cuboid("B")]
-    worst, positive, markov = (cells(domain, *facts, strength=s).value for s in ("worst-case", "positive", "markov"))
+    worst, positive, markov = (
+        cells(domain, *facts, strength=s).value for s in ("worst-case", "positive", "markov")
+    )
     assert markov == 4
     assert markov <= positive <= worst == 6
     assert cells(domain, *facts, at_most_records=2).value == 4

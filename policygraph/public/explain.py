@@ -116,6 +116,16 @@ class Explanation:
         """Scale of Laplace noise for this epsilon, in units of the answers."""
         return self.certificate.value / self.epsilon
 
+    def costliest(self) -> str:
+        """Name the public fact whose absence would lower the sensitivity most."""
+        known = [a for a in self.without if a.result is not None and a.result.value < self.certificate.value]
+        if not known:
+            return "  No single public fact costs anything by itself."
+        least = min(a.result.value for a in known if a.result is not None)
+        names = [a.change for a in known if a.result is not None and a.result.value == least]
+        verb = "costs" if len(names) == 1 else "cost"
+        return f"  Most costly: {' and '.join(names)} {verb} {show(self.certificate.value - least)} of {show(self.certificate.value)}."
+
     def to_dict(self) -> dict[str, Any]:
         """Plain form."""
 
@@ -148,6 +158,7 @@ class Explanation:
         if self.without:
             lines += ["", "What each public fact costs (the sensitivity if it were not public):"]
             lines += [_line(a, value) for a in self.without]
+            lines.append(self.costliest())
         if self.strengths:
             lines += ["", "What weaker promises would cost:"]
             lines += [_line(a, value) for a in self.strengths]

@@ -22,6 +22,8 @@ __all__ = ["MATRIX_CELLS", "System"]
 
 MATRIX_CELLS = 4_000_000
 """Above this many cells the rows are never listed; only structure is used."""
+EXACT_ENTRIES = 40_000
+"""Up to this many entries linearly dependent rows are found by exact elimination."""
 PROGRAM_CELLS = 20_000
 """Above this many cells feasibility is not decided by a mathematical program."""
 
@@ -120,19 +122,35 @@ class System:
         """Whether any published value is known to the engine."""
         return any(c.values(self.domain) is not None for c in self.sums)
 
+    @cached_property
+    def _needed_rows(self) -> tuple[Any, list[int | None]]:
+        """Rows and values of the needed facts, linearly dependent rows dropped where that is cheap to decide."""
+        matrix, values = self._rows(self.needed)
+        if matrix.shape[0] < 2 or matrix.shape[0] * matrix.shape[1] > EXACT_ENTRIES:
+            return matrix, values
+        from policygraph.public.moves.lattice import independent_rows
+
+        keep = independent_rows(matrix.toarray())
+        return matrix[keep], [values[row] for row in keep]
+
+    @property
+    def dependent_rows(self) -> int:
+        """How many rows of the needed facts follow from the others, as far as that was decided."""
+        return int(self._rows(self.needed)[0].shape[0] - self._needed_rows[0].shape[0])
+
     def matrix(self) -> Any:
-        """Return the needed rows as a sparse integer matrix (rows x cells), repeated rows dropped.
+        """Return the needed rows as a sparse integer matrix (rows x cells), redundant rows dropped.
 
         Raises
         ------
         RefusedError
             When the domain is too large to list its cells.
         """
-        return self._rows(self.needed)[0]
+        return self._needed_rows[0]
 
     def values(self) -> list[int | None]:
         """Return the published value of each row of :meth:`matrix`, None where it was not given."""
-        return self._rows(self.needed)[1]
+        return self._needed_rows[1]
 
     def full_rows(self) -> tuple[Any, list[int | None]]:
         """Return all rows and values, redundant ones included (a dropped fact may still carry values)."""

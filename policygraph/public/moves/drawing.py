@@ -109,7 +109,9 @@ def _table(move: Move, domain: Domain, axes: Any) -> None:
     changing = [axis for axis in range(len(domain.shape)) if len(set(codes[axis].tolist())) > 1] or [0]
     first, rest = changing[0], changing[1:]
     rows = sorted(set(codes[first].tolist()))
-    columns = sorted(set(zip(*(codes[axis].tolist() for axis in rest), strict=True))) if rest else [()]
+    columns: list[tuple[int, ...]] = (
+        sorted(set(zip(*(codes[axis].tolist() for axis in rest), strict=True))) if rest else [()]
+    )
     grid = np.zeros((len(rows), len(columns)), dtype=np.int64)
     for at, amount in enumerate(move.amounts.tolist()):
         key = tuple(int(codes[axis][at]) for axis in rest)
