@@ -355,6 +355,14 @@ def check_neighbours(pair: Pair) -> None:
     assert sum(bool(graph[x][y]) for x, y in zip(old, new)) == 1
 
 
+def test_pairs_without_a_secret_pair_are_not_neighbours() -> None:
+    policy = BLOWFISH["line of 6, counts of {0, 1} and {2, 3}"]
+    # one record changes and keeps the counts: along a secret pair, and along none
+    assert policy.are_neighbours([0, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0, 1])
+    line = published.line(6, [0, 1])
+    assert not line.are_neighbours([0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 1, 0])
+
+
 def test_the_parts_of_the_parallel_pair_look_unchanged_by_more_than_one() -> None:
     pair = PAIRS["parallel-composition"]
     change = pair.counts("after") - pair.counts("before")
