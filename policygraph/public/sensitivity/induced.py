@@ -175,8 +175,11 @@ def _directed(policy: Policy) -> tuple[int, dict[int, int], str] | None:
 
 
 def _pairs(network: Network, edges: Any) -> dict[int, int]:
-    change: dict[int, int] = {}
-    for u, v, amount in edges:
-        cell = int(network.pair_index(u, v))
-        change[cell] = change.get(cell, 0) + int(amount)
-    return change
+    """A change of edges, given by the positions of their ends, as a change of cells."""
+    if not len(edges):
+        return {}
+    listed = np.array(edges, dtype=np.int64)
+    cells, inverse = np.unique(network.pair_index(listed[:, 0], listed[:, 1]), return_inverse=True)
+    amounts = np.zeros(len(cells), dtype=np.int64)
+    np.add.at(amounts, inverse, listed[:, 2])
+    return {cell: x for cell, x in zip(cells.tolist(), amounts.tolist(), strict=True) if x}
