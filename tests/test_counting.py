@@ -224,6 +224,16 @@ def test_fractions_are_not_rounded_to_whole_numbers() -> None:
     assert count_cells(pa.table({"a": [2**60, 2**60 + 2]}), Domain({"a": [2**60, 2**60 + 2]})).rows == 2
 
 
+@pytest.mark.parametrize("kind", ["int64", "uint64", "int8", "float64", "string"])
+def test_values_far_outside_do_not_break_the_arithmetic(kind: str) -> None:
+    far = {"int64": 2**62, "uint64": 2**64 - 1, "int8": -128, "float64": 1e300, "string": "9" * 40}[kind]
+    near = "1" if kind == "string" else 1
+    table = pa.table({"a": pa.array([far, near], getattr(pa, kind)())})
+    for labels in (2, [1, 2], [1, 5]):
+        counts = count_cells(table, Domain({"a": labels}), unknown="drop")
+        assert (counts.rows, counts.dropped) == (1, 1)
+
+
 def test_unknown_values_are_named_with_their_rows() -> None:
     people = pa.table({"sex": ["F", "f", "f", None, "M"] + ["F"] * 7, "age": [0, 9, 1, 1, 2, *range(10, 17)]})
     with pytest.raises(DataError) as caught:

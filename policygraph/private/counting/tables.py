@@ -169,8 +169,8 @@ class _Tally:
             for i, name in enumerate(domain.names)
         }
 
-    def _coded(self, *, group: bool) -> str:
-        """SELECT of n (how many rows) and c0, c1, ... (positions of labels, NULL for none)."""
+    def _coded(self, *, group: bool, values: bool = False) -> str:
+        """SELECT of n (how many rows), c0, c1, ... (positions of labels, NULL for none) and, if asked, v0, v1, ..."""
         raw = ", ".join(f"{sql.name(at)} AS v{i}" for i, (at, _) in enumerate(self.columns.values()))
         inner = f"SELECT {raw}, {'count(*)' if group else '1'} AS n FROM {TABLE}" + (
             " GROUP BY ALL" if group else ""
@@ -182,7 +182,8 @@ class _Tally:
                 f"coalesce({code}, {self.others[name]}) AS c{i}" if name in self.others else f"{code} AS c{i}"
             )
         joins = " ".join(join for plan in self.coders.values() for join in plan.joins)
-        return f"SELECT r.n AS n, {', '.join(codes)} FROM ({inner}) AS r {joins}"
+        also = ", r.* EXCLUDE (n)" if values else ""
+        return f"SELECT r.n AS n, {', '.join(codes)}{also} FROM ({inner}) AS r {joins}"
 
     def cells(self, names: tuple[str, ...]) -> tuple[Ints, int]:
         """Counts over some attributes, and how many records have a value outside the domain."""
@@ -230,7 +231,7 @@ class _Tally:
 
     def misfit(self, rows: int, missed: int) -> DataError:
         """Return the error that names the values outside the domain, attribute by attribute."""
-        coded = self._coded(group=False).replace(" FROM (", ", r.* EXCLUDE (n) FROM (", 1)
+        coded = self._coded(group=False, values=True)
         lines, found = [], {}
         for i, name in enumerate(self.domain.names):
             statement = (
@@ -268,9 +269,9 @@ def _hint(domain: Domain, name: str, values: list[str]) -> str:
     labels = domain.labels(name)
     if isinstance(labels, range):
         return f" (expected 0 to {len(labels) - 1})"
-    texts = [str(label) for label in labels[:1000]]
+    texts = {str(label).lower(): str(label) for label in labels[:1000]}
     for value in values:
-        near = get_close_matches(value.strip(), texts, n=1)
+        near = get_close_matches(value.strip().lower(), list(texts), n=1)
         if near:
-            return f" (did you mean {near[0]!r} for {value!r}?)"
+            return f" (did you mean {texts[near[0]]!r} for {value!r}?)"
     return f" (expected one of {', '.join(map(repr, labels[:8]))}{', ...' if len(labels) > 8 else ''})"
