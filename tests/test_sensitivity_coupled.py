@@ -127,3 +127,27 @@ def test_small_policies_against_the_definition(graph, facts):
     assert found.exact
     assert found.value == literal(policy, 4)
     assert found.verify().ok
+
+
+def test_verdicts_agree_with_the_definition_on_every_pair_of_small_tables():
+    from itertools import combinations_with_replacement
+
+    from policygraph.public.sensitivity.coupled import dense_problem
+    from tests.oracles.blowfish import change, neighbours
+
+    policy = pg.Policy(LINE4, graph=pg.PolicyGraph.line(LINE4), constraints=[pg.count({"x": [0, 1]})])
+    matrix, adjacency, _ = dense_problem(policy)
+    tables = {}
+    for records in combinations_with_replacement(range(4), 3):
+        tables[records] = np.bincount(records, minlength=4)
+    expected = {
+        (
+            tuple(np.bincount(one, minlength=4)),
+            tuple(np.bincount(one, minlength=4) + np.array(change(one, two, 4))),
+        )
+        for one, two in neighbours(matrix.tolist(), adjacency.tolist(), 3)
+    }
+    for a in tables.values():
+        for b in tables.values():
+            if (a != b).any():
+                assert bool(policy.are_neighbours(a, b)) == ((tuple(a), tuple(b)) in expected), (a, b)

@@ -247,7 +247,7 @@ def _blowfish(policy: Policy, a: Any, b: Any) -> Verdict:
     reason = "no matching of the records has a secret pair"
     for order in sorted(set(permutations(second))):
         found = are_neighbours_records(first, list(order), matrix, adjacency, bottom=bottom)
-        if found:
+        if found.neighbours:
             return Verdict(True, found.reason)
         reason = found.reason
     return Verdict(False, f"no matching of the records makes them neighbours; for the last one: {reason}")
