@@ -38,6 +38,15 @@ def broken(monkeypatch):
     monkeypatch.setattr(additive, "certified", quarter)
 
 
+def test_a_policy_file_is_read_and_audited(tmp_path, capsys):
+    path = tmp_path / "margins.toml"
+    path.write_text(
+        '[domain]\nsex = ["F", "M"]\nage = 3\n\n[[public]]\ncuboid = ["sex"]\n\n[[release]]\ncuboid = ["sex", "age"]\n'
+    )
+    assert run(["audit", str(path), "--samples", "400"]) == 0
+    assert "8 pairs of neighbours" in capsys.readouterr().out
+
+
 def test_a_sound_release_passes_with_status_0(policy_file, capsys):
     assert run(["audit", policy_file, "--samples", "2000", "--seed", "1"]) == 0
     assert capsys.readouterr().out.startswith("passed: no event refutes epsilon = 1;")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import doctest
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -294,3 +296,12 @@ def test_a_user_gets_the_randomness_asked_for():
         subject.outputs(np.zeros(2, dtype=np.int64), 1, pg.SeededSource(1), None)
     assert isinstance(seen[0], pg.SeededSource)
     assert isinstance(seen[1], np.random.Generator)
+
+
+def test_the_page_on_audits_runs():
+    page = Path(__file__).parent.parent / "docs" / "audits.md"
+    failed, tried = doctest.testfile(
+        str(page), module_relative=False, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    )
+    assert tried > 10
+    assert failed == 0

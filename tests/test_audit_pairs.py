@@ -99,7 +99,7 @@ def test_pairs_say_what_they_are():
     after = before.copy()
     after[0] = 2
     [pair] = read_pairs([(before, after)], pg.Policy(domain))
-    assert "cell 5: 1 and 2 more" in str(pair)
+    assert str(pair) == "{cell 0: 1} against {cell 0: 2}, with 7 records elsewhere in both (given)"
     assert pair.to_dict()["after"]["0"] == 2
     with pytest.raises(pg.InputError):
         neighbour_pairs(pg.Policy(domain), most=0)

@@ -29,6 +29,8 @@ LISTED_MOVES = 20_000
 LISTING_SECONDS = 5.0
 EDGES = 512
 FILL = 7
+SHORT = 16
+"""Tables of up to so many cells are shown in full; of longer ones, the cells that change."""
 KINDS = ("one tall cell", "sparse table", "dense table", "few records", "published values")
 
 
@@ -63,7 +65,17 @@ class Pair:
         return {"origin": self.origin, **sides}
 
     def __str__(self) -> str:
-        return f"{_words(self.before)} against {_words(self.after)} ({self.origin})"
+        if self.before.size <= SHORT:
+            return f"{self.before.tolist()} against {self.after.tolist()} ({self.origin})"
+        cells = list(self.change)
+        one, other = (
+            ", ".join(f"cell {cell}: {table[cell]}" for cell in cells[:SHORT])
+            for table in (self.before, self.after)
+        )
+        more = f" ... ({len(cells)} cells)" if len(cells) > SHORT else ""
+        shared = int(self.before.sum() - self.before[cells].sum())
+        beside = f", with {shared} records elsewhere in both" if shared else ""
+        return f"{{{one}{more}}} against {{{other}{more}}}{beside} ({self.origin})"
 
 
 def neighbour_pairs(
@@ -263,11 +275,3 @@ def _neighbours(policy: Policy, pair: Pair) -> bool | None:
         return bool(policy.are_neighbours(pair.before, pair.after))
     except PolicyGraphError:
         return None
-
-
-def _words(table: Ints) -> str:
-    if table.size <= 16:
-        return str(table.tolist())
-    filled = np.flatnonzero(table)
-    shown = ", ".join(f"cell {cell}: {table[cell]}" for cell in filled[:6])
-    return "{" + shown + (f" and {filled.size - 6} more" if filled.size > 6 else "") + "}"
