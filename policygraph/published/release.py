@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from policygraph.errors import InputError
 from policygraph.public.sensitivity.certificate import Sensitivity
@@ -23,6 +24,7 @@ __all__ = ["NOT_PRIVATE", "Release", "Table"]
 
 NOT_PRIVATE = "NOT PRIVATE: the noise came from a seeded source and can be recomputed"
 METADATA = b"policygraph"
+Floats = npt.NDArray[np.float64]
 JSON_VALUES = 100_000
 """Tables with more numbers than this are left out of release.json and stand in the Parquet file only."""
 
@@ -42,17 +44,17 @@ class Table:
     values
         The noisy values: integers, or floats where the query has a unit or weight other than 1.
     deviation
-        Standard deviation of the noise of one value.
+        Standard deviation of the noise of one value, or an array with one for each.
     within_95
-        At least 95 % of the noise is no larger than this.
+        At least 95 % of the noise is no larger than this; one number, or an array with one for each value.
     """
 
     name: str
     columns: tuple[str, ...]
     labels: tuple[Any, ...]
     values: Any
-    deviation: float
-    within_95: float
+    deviation: float | Floats
+    within_95: float | Floats
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,11 @@ class Release:
     @property
     def certificate(self) -> Sensitivity:
         """The sensitivity that the noise was scaled to."""
+        if self.record["certificate"] is None:
+            raise InputError(
+                f"{self.record['mechanism']} scales no noise to a sensitivity, so that this release has no certificate.",
+                code="release.certificate",
+            )
         return Sensitivity.from_dict(self.record["certificate"])
 
     @property
@@ -162,8 +169,8 @@ class Release:
                         c: np.asarray(x).tolist() for c, x in zip(table.columns, table.labels, strict=True)
                     },
                     "values": np.asarray(table.values).tolist(),
-                    "standard_deviation": table.deviation,
-                    "within_95": table.within_95,
+                    "standard_deviation": plain(table.deviation),
+                    "within_95": plain(table.within_95),
                 }
                 for table in self.tables
             ]
@@ -219,7 +226,10 @@ class Release:
             values = piece.column(_free("value", names)).to_numpy()
             labels = tuple(piece.column(c).to_numpy() for c in part["columns"])
             kind = np.int64 if part["integer"] else np.float64
-            errors = part["standard_deviation"], part["within_95"]
+            errors = (
+                np.array(e, dtype=np.float64) if isinstance(e, list) else e
+                for e in (part["standard_deviation"], part["within_95"])
+            )
             tables.append(Table(part["name"], tuple(part["columns"]), labels, values.astype(kind), *errors))
         return cls(tuple(tables), record)
 
@@ -228,10 +238,21 @@ class Release:
         lines = [*head, *self.sentences]
         for table in self.tables:
             lines.append(
-                f"{table.name}: {len(table.values):,} values, standard deviation {table.deviation:.4g}, "
-                f"95 % within {table.within_95:g}"
+                f"{table.name}: {len(table.values):,} values, standard deviation {_range(table.deviation, '.4g')}, "
+                f"95 % within {_range(table.within_95, 'g')}"
             )
         return "\n".join(lines)
+
+
+def plain(error: float | Floats) -> Any:
+    """A stated error as JSON holds it: a number, or a list of them."""
+    return error if isinstance(error, float) else np.asarray(error, dtype=np.float64).tolist()
+
+
+def _range(error: float | Floats, form: str) -> str:
+    """A stated error in words; of several the smallest and the largest."""
+    low, high = (format(float(e), form) for e in (np.min(error), np.max(error)))
+    return low if low == high else f"{low} to {high}"
 
 
 def _free(wanted: str, taken: list[str]) -> str:

@@ -2,5 +2,17 @@
 
 from policygraph.private.mechanisms.additive import Gaussian, Laplace, for_loss
 from policygraph.private.mechanisms.base import Calibrated, Mechanism, Noise
+from policygraph.private.mechanisms.kernel import Fitted, Kernel
+from policygraph.private.mechanisms.kernel_choice import choose
 
-__all__ = ["Calibrated", "Gaussian", "Laplace", "Mechanism", "Noise", "for_loss"]
+__all__ = [
+    "Calibrated",
+    "Fitted",
+    "Gaussian",
+    "Kernel",
+    "Laplace",
+    "Mechanism",
+    "Noise",
+    "choose",
+    "for_loss",
+]

@@ -21,7 +21,7 @@ from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
 from policygraph.public.query.cuboids import CuboidQuery
 from policygraph.public.sensitivity.certificate import Sensitivity
-from policygraph.published.release import Release, Table, scaled
+from policygraph.published.release import Release, Table, plain, scaled
 from policygraph.version import __version__
 
 __all__ = ["Calibrated", "Mechanism", "Noise", "certified", "true_answers"]
@@ -30,6 +30,7 @@ DENSE_CELLS = 50_000_000
 """Above this many cells a cube is never built; its tables are counted one by one."""
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ class Calibrated(ABC):
     query: Query
     policy: Policy
     loss: Loss
-    sensitivity: Sensitivity
+    sensitivity: Sensitivity | None
+    """What the noise was scaled to; None for a mechanism that scales nothing to a sensitivity."""
 
     @property
     @abstractmethod
@@ -76,9 +78,13 @@ class Calibrated(ABC):
     def stages(self) -> Sequence[str]:
         """Return one sentence for each stage, for people who read the release."""
 
-    def deviation(self, part: int) -> float:
-        """Standard deviation of one value of a part, in the units users see."""
+    def deviation(self, part: int) -> float | Floats:
+        """Standard deviation of one value of a part in the units users see, or of each value where they differ."""
         return float(self.factor(part)) * float(np.sqrt(self.noise.variance))
+
+    def within_95(self, part: int) -> float | Floats:
+        """What 95 % of the noise of a value of a part stays within, in the units users see, or that of each value."""
+        return float(self.noise.within_95 * self.factor(part))
 
     def factor(self, part: int) -> Fraction:
         """What a lattice point of a part is multiplied by in the end."""
@@ -108,17 +114,17 @@ class Calibrated(ABC):
             factor = self.factor(at)
             values = scaled(points[start : start + part.height], factor)
             start += part.height
-            within = float(self.noise.within_95 * factor)
+            deviation, within = self.deviation(at), self.within_95(at)
             labels = tuple(self.query.part_labels(at))
-            tables.append(Table(part.name, part.columns, labels, values, self.deviation(at), within))
+            tables.append(Table(part.name, part.columns, labels, values, deviation, within))
             parts.append(
                 {
                     "name": part.name,
                     "columns": list(part.columns),
                     "height": part.height,
                     "integer": factor.denominator == 1,
-                    "standard_deviation": self.deviation(at),
-                    "within_95": within,
+                    "standard_deviation": plain(deviation),
+                    "within_95": plain(within),
                 }
             )
         return Release(tuple(tables), self.record(source, parts))
@@ -145,7 +151,7 @@ class Calibrated(ABC):
             "query_fingerprint": self.query.fingerprint,
             "policy": self.policy.to_spec(),
             "query": self.query.to_spec(),
-            "certificate": self.sensitivity.to_dict(),
+            "certificate": None if self.sensitivity is None else self.sensitivity.to_dict(),
             "parts": parts,
         }
 
