@@ -82,11 +82,11 @@ def make_source(kind: str, folder: Path) -> Any:
             connection.register("given", table)
             connection.execute('CREATE TABLE "some people" AS SELECT * FROM given')
         return f"duckdb://{folder}/my%20people.db?table=some%20people"
-    if kind in ("relation", "query"):
-        connection = duckdb.connect()
-        connection.register("given", table)
-        connection.execute("CREATE TABLE people AS SELECT * FROM given")
-        return connection.table("people") if kind == "relation" else (connection, "SELECT * FROM people")
+    if kind == "query":
+        with duckdb.connect(str(folder / "people.db")) as connection:
+            connection.register("given", table)
+            connection.execute("CREATE TABLE people AS SELECT * FROM given")
+        return duckdb.connect(str(folder / "people.db"), read_only=True), "SELECT * FROM people;"
     frames = {
         "pandas": lambda: pd.DataFrame(PEOPLE),
         "pandas categories": lambda: pd.DataFrame(PEOPLE).astype({"sex": "category", "age": "category"}),
@@ -104,7 +104,7 @@ def make_source(kind: str, folder: Path) -> Any:
 
 KINDS = [
     *("csv", "tsv", "csv.gz", "semicolon.csv", "parquet", "json", "glob", "list", "csv glob", "duckdb file"),
-    *("relation", "query", "pandas", "pandas categories", "pandas objects", "polars", "polars lazy", "arrow"),
+    *("query", "pandas", "pandas categories", "pandas objects", "polars", "polars lazy", "arrow"),
     *("arrow reader", "arrow dictionary", "stream", "interchange"),
 ]
 
@@ -117,6 +117,13 @@ def test_every_kind_of_source_gives_the_same_counts(kind: str, tmp_path: Path) -
     assert counts.cuboid([]).tolist() == [5]
     assert (counts.rows, counts.dropped) == (5, 0)
     assert "5" not in repr(counts)
+
+
+def test_a_relation_is_counted_by_its_own_connection() -> None:
+    with duckdb.connect() as connection:
+        connection.register("given", pa.table(PEOPLE))
+        counts = count_cells(connection.sql("SELECT sex, age FROM given WHERE age < 2"), DOMAIN)
+        assert counts.vector().tolist() == [2, 0, 0, 0, 1, 0]
 
 
 labels = st.one_of(
@@ -306,7 +313,7 @@ def test_a_csv_without_header_is_explained(tmp_path: Path) -> None:
         ({"sex": ["F"]}, "data.kind"),
         (pl.Series([1, 2]), "data.unreadable"),
         ("query: SELEC 1", "data.unreadable"),
-        ("query: CREATE TABLE t (a INT)", "data.missing-column"),
+        ("query: CREATE TABLE t (a INT)", "data.unreadable"),
     ],
 )
 def test_what_cannot_be_read_is_a_clear_error(data: Any, code: str) -> None:
@@ -322,10 +329,14 @@ def test_broken_files_are_clear_errors(tmp_path: Path) -> None:
     (tmp_path / "broken.parquet").write_bytes(b"no parquet at all")
     (tmp_path / "empty.csv").write_bytes(b"")
     (tmp_path / "table.xyz").write_text("a")
+    (tmp_path / "latin.csv").write_bytes(b"sex,age\n\xe9,1\n")
+    with pytest.raises(DataError, match="utf-8"):
+        read_edges(tmp_path / "latin.csv", Network(3))
     for name, code in (
         ("broken.parquet", "data.unreadable"),
         ("empty.csv", "data.empty"),
         ("table.xyz", "data.format"),
+        ("latin.csv", "data.unreadable"),
         (".", "data.no-file"),
     ):
         with pytest.raises(DataError) as caught:

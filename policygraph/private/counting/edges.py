@@ -25,10 +25,10 @@ from policygraph.private.counting.source import (
     csv_source,
     escaped,
     first_line,
-    from_relation,
     named,
     open_source,
     resolve,
+    selected,
     stamps_of,
     suffix_of,
 )
@@ -192,10 +192,7 @@ def _open(data: Any, network: Network, header: bool | None) -> Source:
             f"regexp_split_to_array(trim(line, ' \t\r'), '[ \\t]+') AS fields FROM {lines} "
             "WHERE trim(line, ' \t\r') <> '' AND NOT regexp_matches(line, '^[ \\t]*[#%]'))"
         )
-        connection = connect()
-        return from_relation(
-            label, lambda: connection.sql(text), textual=True, stamps=stamps_of(paths), keep=(connection,)
-        )
+        return selected(label, connect(), text, textual=True, stamps=stamps_of(paths))
     if kinds <= {".csv", ".tsv"} and header is not True:
         first = [str(value).strip() for value in first_line(paths)[:2]]
         if (

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from policygraph.errors import DataError, InputError
-from policygraph.private.counting import sql
-from policygraph.private.counting.source import TABLE, Source, connect, unreadable
+from policygraph.private.counting.source import TABLE, Source, connect, selected, unreadable
 
 __all__ = ["from_frame"]
 
@@ -33,17 +32,15 @@ def from_frame(data: Any) -> Source:
         if names is None:
             # A stream can be read once only; the engine keeps its rows.
             connection.execute(f"CREATE TEMP TABLE {TABLE}_rows AS SELECT * FROM {TABLE}_frame")
-        relation = connection.table(f"{TABLE}_{'rows' if names is None else 'frame'}")
     except (duckdb.Error, pyarrow.ArrowException, TypeError) as cause:
         raise unreadable(label, cause) from cause
-    given = relation.columns if names is None else names
-    columns = tuple(
-        (shown, at, str(kind))
-        for shown, at, kind in zip(given, relation.columns, relation.types, strict=True)
-    )
-    for shown, _, _ in columns:
-        sql.name(shown)
-    return Source(label, relation, columns, keep=(connection, frame))
+    where = f"{TABLE}_{'rows' if names is None else 'frame'}"
+    source = selected(label, connection, f"SELECT * FROM {where}")
+    if names is None:
+        return source
+    # The engine renames columns that differ by case only; their names in the frame are kept beside.
+    columns = tuple((shown, at, kind) for shown, (_, at, kind) in zip(names, source.columns, strict=True))
+    return Source(label, source.ask, columns, keep=(*source.keep, frame))
 
 
 def _readable(data: Any) -> tuple[Any, list[str] | None]:

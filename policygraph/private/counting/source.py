@@ -1,6 +1,6 @@
 """Where records come from: files, frames, DuckDB relations. Owns :class:`Source` and ``open_source``.
 
-Every source becomes one DuckDB relation, so that counting is one piece of SQL whatever the user hands in.
+Every source becomes one table in SQL, so that counting is one statement whatever the user hands in.
 Imports ``errors`` and ``private.counting.sql``; duckdb is imported when a source is opened.
 """
 
@@ -31,6 +31,7 @@ PARQUET = (".parquet", ".pq")
 PACKED = (".gz", ".zst")
 
 Stamp = tuple[str, int, int]
+Ask = Callable[[str], Any]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,8 +42,8 @@ class Source:
     ----------
     label
         How errors name it.
-    relation
-        The DuckDB relation of all records.
+    ask
+        Gives the DuckDB relation of a SELECT over ``TABLE``.
     columns
         For each column its name as the user knows it, its name in the engine and its type there.
     textual
@@ -50,11 +51,11 @@ class Source:
     stamps
         Name, size and time of change of the files behind it; empty for anything else.
     keep
-        Objects that must live as long as the relation.
+        Objects that must live as long as the source.
     """
 
     label: str
-    relation: Any
+    ask: Ask
     columns: tuple[tuple[str, str, str], ...]
     textual: bool = False
     stamps: tuple[Stamp, ...] = ()
@@ -65,7 +66,7 @@ class Source:
         import duckdb
 
         try:
-            answer = self.relation.query(TABLE, statement)
+            answer = self.ask(statement)
             # to_arrow_reader is the successor of fetch_record_batch, which DuckDB 2 gave up.
             read = getattr(answer, "to_arrow_reader", None) or answer.fetch_record_batch
             for batch in read(BATCH):
@@ -84,7 +85,7 @@ class Source:
         import duckdb
 
         try:
-            rows: list[tuple[Any, ...]] = self.relation.query(TABLE, statement).fetchall()
+            rows: list[tuple[Any, ...]] = self.ask(statement).fetchall()
         except duckdb.Error as cause:
             raise unreadable(self.label, cause) from cause
         self.check_unchanged()
@@ -201,31 +202,40 @@ def open_source(data: Any) -> Source:
         paths = [path for item in data for path in resolve(os.fspath(item))[1]]
         return _from_files(f"{len(paths)} files", paths)
     if isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], str) and hasattr(data[0], "sql"):
-        return from_relation("the query", lambda: data[0].sql(data[1]))
+        return selected("the query", data[0], data[1].strip().rstrip(";"))
     if hasattr(data, "query") and hasattr(data, "fetchall") and hasattr(data, "types"):
-        return from_relation("the relation", lambda: data)
+        return source_of("the relation", lambda statement: data.query(TABLE, statement), keep=(data,))
     from policygraph.private.counting.frames import from_frame
 
     return from_frame(data)
 
 
-def from_relation(label: str, make: Callable[[], Any], **more: Any) -> Source:
-    """Make a source of a DuckDB relation."""
+def selected(label: str, connection: Any, select: str, **more: Any) -> Source:
+    """Make a source of a SELECT; as part of each statement, so that nothing is created in the user's database."""
+
+    def ask(statement: str) -> Any:
+        return connection.sql(f"WITH {TABLE} AS NOT MATERIALIZED ({select}) {statement}")
+
+    return source_of(label, ask, keep=(connection,), **more)
+
+
+def source_of(label: str, ask: Ask, **more: Any) -> Source:
+    """Make a source of the way to ask it."""
     import duckdb
 
     try:
-        relation = make()
-        if relation is None:
-            raise DataError(f"{label} gives no rows: expected a SELECT.", code="data.unreadable", value=label)
+        relation = ask(f"SELECT * FROM {TABLE}")
         columns = tuple(
             (name, name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)
         )
     except duckdb.Error as cause:
         raise unreadable(label, cause) from cause
-    return Source(label, relation, columns, **more)
+    return Source(label, ask, columns, **more)
 
 
 def _from_database(address: str) -> Source:
+    import duckdb
+
     parts = urlsplit(address)
     path = unquote(parts.netloc + parts.path)
     tables = parse_qs(parts.query).get("table", [])
@@ -234,14 +244,13 @@ def _from_database(address: str) -> Source:
             f"{address}: expected duckdb://file.db?table=name.", code="data.address", value=address
         )
     stamps_of([path])
+    label = f"{path}, table {tables[0]}"
     connection = connect()
-
-    def make() -> Any:
+    try:
         connection.execute(f"ATTACH {sql.literal(path)} AS given (READ_ONLY)")
-        connection.execute("USE given")
-        return connection.table(tables[0])
-
-    return from_relation(f"{path}, table {tables[0]}", make, keep=(connection,))
+    except duckdb.Error as cause:
+        raise unreadable(label, cause) from cause
+    return selected(label, connection, f"SELECT * FROM given.{sql.name(tables[0])}")
 
 
 def resolve(given: str) -> tuple[str, list[str]]:
@@ -297,8 +306,7 @@ def _from_files(label: str, paths: list[str]) -> Source:
             code="data.format",
             value=label,
         )
-    connection = connect()
-    return from_relation(label, lambda: connection.sql(text), stamps=stamps, keep=(connection,))
+    return selected(label, connect(), text, stamps=stamps)
 
 
 def escaped(paths: list[str]) -> str:
@@ -324,8 +332,11 @@ def first_line(paths: list[str]) -> tuple[Any, ...]:
     import duckdb
 
     # A connection of its own, since only one that keeps rows in order gives the first one first.
-    with duckdb.connect() as connection:
-        rows = connection.sql(read_csv(escaped(paths[:1]), header=False, alone=True)).limit(1).fetchall()
+    try:
+        with duckdb.connect() as connection:
+            rows = connection.sql(read_csv(escaped(paths[:1]), header=False, alone=True)).limit(1).fetchall()
+    except duckdb.Error as cause:
+        raise unreadable(paths[0], cause) from cause
     return tuple(rows[0]) if rows else ()
 
 
@@ -338,12 +349,9 @@ def csv_source(label: str, paths: list[str], *, header: bool = True) -> Source:
             code="data.empty",
             value=label,
         )
-    connection = connect()
     alone = len(paths) == 1
     text = read_csv(escaped(paths), header=header, alone=alone)
-    source = from_relation(
-        label, lambda: connection.sql(text), textual=True, stamps=stamps, keep=(connection,)
-    )
+    source = selected(label, connect(), text, textual=True, stamps=stamps)
     if not alone or not header:
         return source
     # The engine renames a second column of the same name; the first line tells what stood in the file.
@@ -351,4 +359,4 @@ def csv_source(label: str, paths: list[str], *, header: bool = True) -> Source:
     if len(names) != len(source.columns):
         return source
     columns = tuple((name, at, kind) for name, (_, at, kind) in zip(names, source.columns, strict=True))
-    return Source(label, source.relation, columns, True, stamps, source.keep)
+    return Source(label, source.ask, columns, True, stamps, source.keep)
