@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         PolicyGraphError,
         RefusedError,
     )
+    from policygraph.private.audit import audit
     from policygraph.private.ledger import Ledger
     from policygraph.private.mechanisms import Gaussian, Laplace
     from policygraph.private.noise import SecureSource, SeededSource
@@ -57,6 +58,7 @@ _WHERE = {
         "PolicyGraphError",
         "RefusedError",
     ],
+    "policygraph.private.audit": ["audit"],
     "policygraph.private.ledger": ["Ledger"],
     "policygraph.private.mechanisms": ["Gaussian", "Laplace"],
     "policygraph.private.noise": ["SecureSource", "SeededSource"],
@@ -117,6 +119,7 @@ __all__ = [
     "StructuralZero",
     "Total",
     "__version__",
+    "audit",
     "count",
     "expected_error",
     "load",

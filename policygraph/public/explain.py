@@ -220,4 +220,14 @@ def explain(
                 if policy.at_most_records is None
             ),
         )
+    if policy.definition == "blowfish":
+        alone = Policy(policy.domain, None, policy.constraints, unknown=policy.unknown)
+        strengths = (
+            *(
+                attempt(f"at most {cap} records change", policy.with_strength("worst-case", cap))
+                for cap in (2, 3)
+                if policy.at_most_records is None
+            ),
+            attempt("induced neighbours instead of the policy graph", alone),
+        )
     return Explanation(policy, query, certificate, epsilon, without, strengths)
