@@ -1,0 +1,90 @@
+"""The nearest histogram to noisy cells, for every transform. Owns :func:`consistent`.
+
+Sees noisy cells only. Imports ``public.reductions`` and its own folder; the argument is ``docs/proofs/isotonic.md``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from policygraph.errors import InputError
+from policygraph.public.reductions import (
+    EdgeTransform,
+    ForestTransform,
+    GridTransform,
+    LineTransform,
+    Reduction,
+)
+from policygraph.published.consistency.line import isotonic_lines
+from policygraph.published.consistency.obstacle import nearest_forest, nearest_graph
+from policygraph.published.consistency.rounding import round_in_order
+
+__all__ = ["consistent"]
+
+Ints = npt.NDArray[np.int64]
+
+
+def consistent(reduction: Reduction, noisy: Any) -> Ints:
+    """Find whole non-negative cells near noisy ones, measured by the least change of the noisy coordinates.
+
+    Parameters
+    ----------
+    reduction
+        The transform whose coordinates got the noise.
+    noisy
+        Noisy cells; where totals are fixed they sum to them.
+
+    Returns
+    -------
+    numpy.ndarray
+        Cells >= 0 with the same fixed totals.
+
+    Notes
+    -----
+    With independent noise z of equal variance on the coordinates, the noisy cells are x + M z. Returned is the rounding
+    of the projection: the cells x + M (z + w) >= 0 with the least sum of squares of w over the coordinates that got noise.
+    On a line that is isotonic regression of the prefix sums, clipped to 0 and the known total.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> from policygraph.public.reductions import transform
+    >>> domain = pg.Domain({"age": 5})
+    >>> line = transform(pg.Policy(domain, pg.PolicyGraph.line(domain)))
+    >>> consistent(line, [3, -2, 4, -1, 2]).tolist()
+    [2, 0, 3, 0, 1]
+    """
+    cells = np.asarray(noisy, dtype=np.int64).reshape(-1)
+    if isinstance(reduction, LineTransform):
+        return isotonic_lines(cells, reduction.shape, exact_total=reduction.exact_totals)
+    if isinstance(reduction, ForestTransform):
+        found = nearest_forest(cells, reduction.order, reduction.above, reduction.fixed)
+        return round_in_order(found, cells, reduction.post_order, _pieces(reduction))
+    if isinstance(reduction, (EdgeTransform, GridTransform)):
+        u, v = (reduction.u, reduction.v) if isinstance(reduction, EdgeTransform) else reduction.edges()
+        lone = reduction.lone if isinstance(reduction, EdgeTransform) else reduction.roots[:0]
+        loose = reduction.roots[:0] if reduction.exact_totals else reduction.roots
+        found = nearest_graph(cells, u, v, np.concatenate([lone, loose]))
+        from policygraph.public.reductions.base import graph_of
+
+        labels = graph_of(reduction.policy).components()
+        order = np.argsort(labels, kind="stable")
+        return round_in_order(found, cells, order, labels[order] if reduction.exact_totals else None)
+    raise InputError(
+        f"{type(reduction).__name__}: expected a transform of a policy graph.", code="consistency.reduction"
+    )
+
+
+def _pieces(forest: ForestTransform) -> Ints | None:
+    """Number of the tree of each cell in post-order, where totals are fixed."""
+    if not len(forest.fixed):
+        return None
+    order = forest.post_order
+    ends = np.isin(order, forest.fixed)
+    if int((forest.parent < 0).sum()) != len(forest.fixed):
+        # Trees on bottom have no fixed total; they come as pieces of their own, whose sums are merely rounded.
+        ends = forest.parent[order] < 0
+    return np.concatenate([[0], np.cumsum(ends)[:-1]])
