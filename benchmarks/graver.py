@@ -67,8 +67,8 @@ def speed(timeout: float) -> None:
 
 
 def antichains(k: int) -> list[list[tuple[int, ...]]]:
-    """All sets of non-empty cuboids of k attributes in which none lies inside another."""
-    cuboids = [c for size in range(1, k + 1) for c in itertools.combinations(range(k), size)]
+    """All sets of cuboids of k attributes, the total among them, in which none lies inside another."""
+    cuboids = [c for size in range(k + 1) for c in itertools.combinations(range(k), size)]
     found: list[list[tuple[int, ...]]] = [[]]
     for cuboid in cuboids:
         found += [

@@ -25,6 +25,7 @@ from policygraph.public.moves.lattice import (
     pivoted_kernel,
     rank,
 )
+from policygraph.public.moves.lattice_symmetries import check_symmetries, find_symmetries, list_group
 from tests.oracles import fourti2
 from tests.oracles import graver as oracle
 
@@ -116,6 +117,51 @@ def test_symmetries_change_nothing(shape, cuboids):
     plain = graver_basis(matrix, symmetries=[])
     assert np.array_equal(plain, graver_basis(matrix))
     assert np.array_equal(plain, graver_basis(matrix, symmetries=oracle.table_symmetries(shape, cuboids)))
+
+
+@pytest.mark.skipif(fourti2.PROGRAM is None, reason=fourti2.MISSING)
+@pytest.mark.parametrize(
+    ("shape", "cuboids"),
+    [
+        ((2, 2, 3), []),
+        ((2, 2, 3), [()]),
+        ((2, 2, 3), [(0,), (1, 2)]),
+        ((2, 3, 3), [(0, 1), (2,)]),
+        ((2, 3, 3), [(0, 1), (1, 2)]),
+        ((2, 2, 2, 2), [(0, 1), (1, 2), (2, 3), (0, 3)]),
+        ((2, 2, 2, 2), [(0, 1, 2), (3,)]),
+        ((2, 2, 2, 2), [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]),
+        ((2, 2, 2, 3), [(0, 1, 2), (2, 3)]),
+    ],
+    ids=lambda value: str(value).replace(" ", ""),
+)
+def test_sets_of_cuboids_against_4ti2(shape, cuboids):
+    matrix = oracle.margins(shape, cuboids)
+    theirs = fourti2.graver(matrix, timeout=50)
+    assert theirs is not None
+    assert set(tuples(graver_basis(matrix))) == fourti2.signed_set(theirs)
+
+
+@pytest.mark.parametrize(
+    ("shape", "cuboids", "order"),
+    [
+        ((2, 3, 3), ONE_WAY, 144),
+        ((2, 2, 2), TWO_WAY, None),
+        ((3, 3), [(0,), (1,)], 72),
+        ((2, 2, 3), ONE_WAY, 48),
+    ],
+)
+def test_found_symmetries_form_the_group_of_the_table(shape, cuboids, order):
+    matrix = oracle.margins(shape, cuboids)
+    found = find_symmetries(matrix)
+    assert np.array_equal(check_symmetries(matrix, found), found)
+    group = {tuple(p) for p in list_group(found, 10**5).tolist()}
+    for generator in oracle.table_symmetries(shape, cuboids).tolist():
+        assert tuple(generator) in group
+    assert order is None or len(group) == order
+    for p, q in itertools.product(list(group)[:20], repeat=2):
+        assert tuple(p[x] for x in q) in group
+    assert {tuple(p) for p in list_group(found, 10).tolist()} <= group
 
 
 def test_compiled_and_plain_levels_agree(monkeypatch):

@@ -5,6 +5,8 @@ Owns the bookkeeping of ``graver_lift``. Imports numpy only.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import numpy.typing as npt
 
@@ -30,8 +32,9 @@ def unique_rows(rows: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
     return np.unique(rows, axis=0)
 
 
+@cache
 def _weights(columns: int) -> Longs:
-    """Return fixed odd-looking 64-bit weights; they only spread hash keys, equality is always checked on rows."""
+    """Return fixed 64-bit weights; they only spread hash keys, equality is always checked on rows."""
     generator = np.random.Generator(np.random.PCG64(20140622))
     weights: Longs = generator.integers(-(2**62), 2**62, size=columns, dtype=np.int64)
     return weights
