@@ -170,6 +170,8 @@ def longest_move(
     if not (measure.plain and measure.of(best) == ceiling.length):
         found, complete = _search(rows, capacity, symmetries, measure, ceiling.length, clock)
         best = max(best, found, key=measure.of)
+    if np.any(best):
+        best = best * np.sign(best[np.flatnonzero(best)[0]])
     lower = measure.of(best)
     if complete:
         return Bracket(lower, lower, best, "enumeration", "All minimal moves were listed.")
