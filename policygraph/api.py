@@ -199,7 +199,10 @@ def read_data(data: Any, policy: Policy, columns: dict[str, str] | None = None) 
 
     if isinstance(data, Counts):
         return data
-    if isinstance(data, (list, tuple)) or (isinstance(data, np.ndarray) and data.dtype.kind in "iu"):
+    counted = isinstance(data, (list, tuple)) and all(isinstance(x, (int, np.integer)) for x in data)
+    if counted or (
+        isinstance(data, np.ndarray) and data.dtype.kind in "iu" and data.size == policy.domain.size
+    ):
         return Counts.from_vector(policy.domain, np.asarray(data).ravel())
     if isinstance(policy.domain, Network):
         return read_edges(data, policy.domain)

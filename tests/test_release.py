@@ -204,3 +204,29 @@ def test_cubes_too_large_to_build_are_counted_table_by_table():
     made = pg.release(query, policy, data, epsilon=10_000, source=pg.SeededSource(1))
     assert made.values("a0").tolist() == np.bincount(data["a0"].to_numpy(), minlength=4).tolist()
     assert int(made.values("a3 x a29").sum()) == 200
+
+
+def test_data_can_come_from_a_database_a_list_of_files_or_a_graph(tmp_path):
+    import duckdb
+    import networkx as nx
+
+    table = people()
+    pq.write_table(table.slice(0, 10), tmp_path / "a.parquet")
+    pq.write_table(table.slice(10), tmp_path / "b.parquet")
+    database = duckdb.connect()
+    database.register("people", table)
+    sources = [
+        (database, "SELECT * FROM people"),
+        [tmp_path / "a.parquet", tmp_path / "b.parquet"],
+        table.to_pandas(),
+    ]
+    for data in sources:
+        made = pg.release(QUERY, POLICY, data, epsilon=10_000, source=pg.SeededSource(1))
+        assert made.values().tolist() == COUNTS
+    network = pg.Network(4)
+    graph = nx.path_graph(4)
+    for data in (graph, nx.to_numpy_array(graph, dtype=int)):
+        made = pg.release(
+            pg.queries.adjacency(network), pg.Policy(network), data, epsilon=10_000, source=pg.SeededSource(1)
+        )
+        assert made.values().tolist() == [1, 0, 0, 1, 0, 1]
