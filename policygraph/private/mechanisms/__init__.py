@@ -5,6 +5,12 @@ from policygraph.private.mechanisms.base import Calibrated, Mechanism, Noise
 from policygraph.private.mechanisms.exponential import Exponential
 from policygraph.private.mechanisms.kernel import Fitted, Kernel
 from policygraph.private.mechanisms.kernel_choice import choose
+from policygraph.private.mechanisms.transformed import (
+    TransformedConsistent,
+    TransformedGaussian,
+    TransformedLaplace,
+)
+from policygraph.private.mechanisms.transformed_any import Transformed
 
 __all__ = [
     "Calibrated",
@@ -15,6 +21,10 @@ __all__ = [
     "Laplace",
     "Mechanism",
     "Noise",
+    "Transformed",
+    "TransformedConsistent",
+    "TransformedGaussian",
+    "TransformedLaplace",
     "choose",
     "for_loss",
 ]

@@ -8,9 +8,11 @@ from policygraph.public.query.base import AnyDomain, Norm, Part, Query
 from policygraph.public.query.cuboids import CuboidQuery, all_cuboids, cuboid, cuboids, total
 from policygraph.public.query.matrices import MatrixQuery, matrix, prefix, ranges
 from policygraph.public.query.networks import AdjacencyQuery, MixingQuery, adjacency, mixing
+from policygraph.public.query.workloads import BoxQuery, all_ranges, boxes, random_boxes, rectangles
 
 __all__ = [
     "AdjacencyQuery",
+    "BoxQuery",
     "CuboidQuery",
     "MatrixQuery",
     "MixingQuery",
@@ -19,6 +21,8 @@ __all__ = [
     "Query",
     "adjacency",
     "all_cuboids",
+    "all_ranges",
+    "boxes",
     "cuboid",
     "cuboids",
     "from_spec",
@@ -26,7 +30,9 @@ __all__ = [
     "matrix",
     "mixing",
     "prefix",
+    "random_boxes",
     "ranges",
+    "rectangles",
     "total",
 ]
 
@@ -59,6 +65,10 @@ def from_spec(domain: AnyDomain, spec: dict[str, Any]) -> Query:
         return AdjacencyQuery(domain)
     if "mixing" in spec and isinstance(domain, Network):
         return MixingQuery(domain, spec["mixing"])
+    if "boxes" in spec and isinstance(domain, Domain):
+        if spec["boxes"] == "all ranges":
+            return all_ranges(domain)
+        return boxes(domain, spec["boxes"], name=spec.get("name", "boxes"))
     if "matrix" in spec:
         import numpy as np
         from scipy import sparse
@@ -72,7 +82,7 @@ def from_spec(domain: AnyDomain, spec: dict[str, Any]) -> Query:
             domain, whole, unit=unit, name=spec.get("name", "rows"), row_names=spec.get("row_names")
         )
     raise InputError(
-        f"query {sorted(spec)}: expected cuboids or matrix for a table, adjacency, mixing or matrix for a network.",
+        f"query {sorted(spec)}: expected cuboids, boxes or matrix for a table, adjacency, mixing or matrix for a network.",
         code="query.spec",
         value=spec,
     )

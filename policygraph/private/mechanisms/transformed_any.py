@@ -1,0 +1,163 @@
+"""Any mechanism on the edges of a forest. Owns :class:`Transformed`.
+
+On a forest the cells are a bijective image of the edge values, and one move changes one edge value by 1: any mechanism that
+hides one record more or less may run on the edge values. Imports ``base``, ``public.reductions``; the argument is
+``docs/proofs/transform.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from policygraph.errors import InputError
+from policygraph.private.mechanisms.additive import Additive
+from policygraph.private.mechanisms.base import Calibrated, Floats, Ints, Mechanism, Noise
+from policygraph.private.noise import Source
+from policygraph.public.domain import Domain
+from policygraph.public.loss import Epsilon, Loss, Rho
+from policygraph.public.policy import Policy
+from policygraph.public.query import identity
+from policygraph.public.query.base import Query
+from policygraph.public.reductions import Reduction, Totals, transform
+from policygraph.public.sensitivity.certificate import Sensitivity
+
+__all__ = ["OnForest", "Transformed"]
+
+
+@dataclass(frozen=True)
+class OnForest(Calibrated):
+    """A mechanism that runs on the subtree sums of a forest.
+
+    Attributes
+    ----------
+    reduction
+        The transform, whose coordinates are unique.
+    inner
+        The mechanism on the coordinates that are not fixed, at the loss divided among the stretch.
+    """
+
+    mechanism: str
+    query: Query
+    policy: Policy
+    loss: Loss
+    reduction: Reduction
+    inner: Calibrated
+    sensitivity: Sensitivity | None = None
+
+    @property
+    def noise(self) -> Noise:
+        return self.inner.noise
+
+    def noisy(self, table: Any, source: Source) -> Ints:
+        cells = table.vector() if hasattr(table, "vector") else table
+        values = self.reduction.apply(cells)
+        free = np.ones(len(values), dtype=bool)
+        free[self.reduction.fixed] = False
+        found = self.inner.noisy(values[free], source)
+        if found.shape != (int(free.sum()),):
+            raise InputError(
+                f"{self.inner.mechanism} returned an array of shape {found.shape}: expected one number for each of "
+                f"{int(free.sum())} edges.",
+                code="mechanism.inner",
+            )
+        values[free] = found
+        return self.query.answer(self.reduction.invert(values))
+
+    @cached_property
+    def _deviations(self) -> Floats:
+        one = float(np.max(self.inner.deviation(0)))
+        if isinstance(self.inner, Additive):
+            return np.asarray(np.sqrt(self.reduction.squares(self.query)) * one)
+        # Nothing is known of how the errors of another mechanism hang together: deviations add up at most.
+        sums = abs(self.reduction.coefficients(self.query)).sum(axis=1)
+        return np.asarray(sums, dtype=np.float64).ravel() * one
+
+    def deviation(self, part: int) -> float | Floats:
+        start = sum(p.height for p in self.query.parts[:part])
+        mine = self._deviations[start : start + self.query.parts[part].height]
+        return np.asarray(mine * float(self.factor(part)))
+
+    def within_95(self, part: int) -> float | Floats:
+        """Chebyshev: 95 % lie within the root of 20 deviations, whatever the law."""
+        return np.asarray(self.deviation(part)) * np.sqrt(20.0)
+
+    def stages(self) -> Sequence[str]:
+        out = [
+            self.reduction.describe(),
+            f"On these numbers ran {self.inner.mechanism}, at {self.inner.loss}:",
+        ]
+        if len(self.reduction.fixed):
+            out.append(
+                f"{len(self.reduction.fixed):,} totals that no move of this policy changes were released exactly."
+            )
+        return [*out, *self.inner.stages()]
+
+
+@dataclass(frozen=True)
+class Transformed(Mechanism):
+    """Run a mechanism for one record more or less on the edge values of a forest.
+
+    Parameters
+    ----------
+    inner
+        The mechanism; it is given the identity query over one value for each edge.
+    totals
+        See :class:`~policygraph.private.mechanisms.transformed.TransformedLaplace`.
+    spanning
+        Take a spanning forest of a graph with cycles, at its stretch.
+
+    Raises
+    ------
+    RefusedError
+        When the policy graph has a cycle and ``spanning`` is false.
+
+    Notes
+    -----
+    With a spanning forest of stretch l one move is at most l steps of the inner neighbours, through valid tables, so that
+    epsilon / l (group privacy) or rho / l^2 (Bun and Steinke 2016) on the edges is the loss that is asked for.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"age": 4})
+    >>> policy = pg.Policy(domain, pg.PolicyGraph.line(domain))
+    >>> ready = Transformed(pg.Laplace()).calibrate(pg.queries.identity(domain), policy, pg.Epsilon(1))
+    >>> int(ready.run([3, 0, 4, 1], pg.SeededSource(3)).values().sum())
+    8
+    """
+
+    inner: Mechanism
+    totals: Totals = "auto"
+    spanning: bool = False
+    name: str = "Transformed"
+
+    def calibrate(
+        self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
+    ) -> OnForest:
+        query.check_domain(policy.domain)
+        if sensitivity is not None:
+            raise InputError(
+                "a sensitivity of the query: expected none. The inner mechanism runs on edges, not on the answers.",
+                code="mechanism.sensitivity",
+            )
+        reduction = transform(policy, totals=self.totals, spanning=self.spanning, data_dependent=True)
+        count = reduction.width - len(reduction.fixed)
+        if count == 0:
+            raise InputError(
+                "the policy graph has no edge: expected one at least, or there is nothing to hide.",
+                code="mechanism.no-edges",
+            )
+        edges = Domain({"edge": count})
+        part: Loss
+        if isinstance(loss, Epsilon):
+            part = Epsilon(loss.value / reduction.stretch)
+        else:
+            part = Rho(loss.value / reduction.stretch**2)
+        inner = self.inner.calibrate(identity(edges), Policy(edges), part)
+        name = f"{self.name}({inner.mechanism}, stretch {reduction.stretch}, {len(reduction.fixed)} exact totals)"
+        return OnForest(name, query, policy, loss, reduction, inner)
