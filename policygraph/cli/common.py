@@ -14,7 +14,7 @@ __all__ = ["POLICY_FILE", "TIME_LIMIT", "one_query", "print_json", "stage"]
 
 POLICY_FILE = typer.Argument(..., metavar="FILE", help="A policy file (TOML).", show_default=False)
 TIME_LIMIT = typer.Option(
-    60.0, "--time-limit", min=0.0, help="Seconds a search may take before it settles for a bound."
+    120.0, "--time-limit", min=0.0, help="Seconds a search may take before it settles for a bound."
 )
 
 

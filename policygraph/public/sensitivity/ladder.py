@@ -17,7 +17,7 @@ __all__ = ["sensitivity"]
 
 
 def sensitivity(
-    query: Query, policy: Policy, *, norm: Norm = "l1", time_limit: float | None = 60.0
+    query: Query, policy: Policy, *, norm: Norm = "l1", time_limit: float | None = 120.0
 ) -> Sensitivity:
     """How much one neighbour step of a policy can change the answer to a query.
 
