@@ -10,6 +10,12 @@ import pytest
 
 import policygraph as pg
 from policygraph.private.audit import audit, exact_check, neighbour_pairs
+from policygraph.private.mechanisms import (
+    Transformed,
+    TransformedConsistent,
+    TransformedGaussian,
+    TransformedLaplace,
+)
 from policygraph.private.mechanisms.additive import Additive
 from tests.broken import BROKEN, dawa
 from tests.oracles import blowfish
@@ -24,6 +30,7 @@ FRIENDS = pg.Network(5)
 UNBOUNDED = pg.Policy(AGES)
 BOUNDED = pg.Policy(AGES, pg.PolicyGraph.full(AGES))
 LINE = pg.Policy(AGES, pg.PolicyGraph.line(AGES))
+GRID = pg.Policy(CROSS, pg.PolicyGraph.grid(CROSS))
 ROWS = pg.Policy(CROSS, constraints=[pg.Cuboid("a")])
 MARGINS = pg.Policy(CROSS, constraints=[pg.Cuboid("a"), pg.Cuboid("b")])
 TOLD = pg.Policy(CROSS, constraints=[pg.Cuboid("a", equals=[2, 1, 1]), pg.Cuboid("b", equals=[1, 1, 2])])
@@ -45,6 +52,12 @@ MECHANISMS = [
     ("Gaussian, prefix sums", pg.Gaussian(), UNBOUNDED, pg.queries.prefix(AGES), pg.Rho(1)),
     ("Gaussian, margins known", pg.Gaussian(), MARGINS, pg.queries.identity(CROSS), pg.Rho("1/2")),
     ("Gaussian, degrees known", pg.Gaussian(), DEGREES, pg.queries.identity(FRIENDS), pg.Rho("1/2")),
+    ("transformed Laplace, line", TransformedLaplace(), LINE, pg.queries.identity(AGES), pg.Epsilon(2)),
+    ("transformed Laplace, grid", TransformedLaplace(route="edges"), GRID, pg.queries.identity(CROSS), pg.Epsilon(4)),
+    ("transformed Laplace, full", TransformedLaplace(), BOUNDED, pg.queries.identity(AGES), pg.Epsilon(2)),
+    ("transformed Gaussian, line", TransformedGaussian(), LINE, pg.queries.identity(AGES), pg.Rho("1/2")),
+    ("transformed, consistent, line", TransformedConsistent(), LINE, pg.queries.identity(AGES), pg.Epsilon(2)),
+    ("Laplace on the edges of a line", Transformed(pg.Laplace()), LINE, pg.queries.identity(AGES), pg.Epsilon(2)),
 ]
 
 

@@ -31,10 +31,10 @@ from policygraph.private.noise import (
 from policygraph.public.loss import Epsilon, Loss, Rho
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
-from policygraph.public.reductions import Reduction, Totals, transform
+from policygraph.public.reductions import LineTransform, Reduction, Totals, transform
 from policygraph.public.reductions.transform import EdgeTransform
 from policygraph.public.sensitivity.certificate import Sensitivity
-from policygraph.published.consistency import consistent
+from policygraph.published.consistency import consistent, isotonic_lines
 
 __all__ = ["EdgeNoise", "TransformedConsistent", "TransformedGaussian", "TransformedLaplace"]
 
@@ -106,7 +106,11 @@ class EdgeNoise(Calibrated):
         cells = np.asarray(table, dtype=np.int64).reshape(-1)
         drawn = self._drawn((n, self.reduction.width), source)
         made = cells + np.asarray((self.reduction.matrix() @ drawn.T).T)
-        if self.consistent:
+        if self.consistent and isinstance(self.reduction, LineTransform):
+            outer, length, inner = self.reduction.shape
+            exact = self.reduction.exact_totals
+            made = isotonic_lines(made, (n * outer, length, inner), exact_total=exact).reshape(n, -1)
+        elif self.consistent:
             made = np.stack([consistent(self.reduction, row) for row in made])
         return made if self.query.is_identity else np.stack([self.query.answer(row) for row in made])
 

@@ -7,7 +7,7 @@ hides one record more or less may run on the edge values. Imports ``base``, ``pu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -54,19 +54,30 @@ class OnForest(Calibrated):
         return self.inner.noise
 
     def noisy(self, table: Any, source: Source) -> Ints:
-        cells = table.vector() if hasattr(table, "vector") else table
-        values = self.reduction.apply(cells)
+        return np.asarray(self._answers(table, lambda values: self.inner.noisy(values, source)[None, :])[0])
+
+    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+        """Return n independent outputs, one in each row (for audits)."""
+        from policygraph.private.audit.draws import noisy_many
+
+        return self._answers(table, lambda values: noisy_many(self.inner, values, n, source))
+
+    def _answers(self, table: Any, run: Callable[[Ints], Ints]) -> Ints:
+        values = self.reduction.apply(table.vector() if hasattr(table, "vector") else table)
         free = np.ones(len(values), dtype=bool)
         free[self.reduction.fixed] = False
-        found = self.inner.noisy(values[free], source)
-        if found.shape != (int(free.sum()),):
+        found = run(values[free])
+        if found.shape[1:] != (int(free.sum()),):
             raise InputError(
-                f"{self.inner.mechanism} returned an array of shape {found.shape}: expected one number for each of "
+                f"{self.inner.mechanism} returned an array of shape {found.shape[1:]}: expected one number for each of "
                 f"{int(free.sum())} edges.",
                 code="mechanism.inner",
             )
-        values[free] = found
-        return self.query.answer(self.reduction.invert(values))
+        out = []
+        for row in found:
+            values[free] = row
+            out.append(self.query.answer(self.reduction.invert(values)))
+        return np.stack(out)
 
     @cached_property
     def _deviations(self) -> Floats:
@@ -84,7 +95,7 @@ class OnForest(Calibrated):
 
     def within_95(self, part: int) -> float | Floats:
         """Chebyshev: 95 % lie within the root of 20 deviations, whatever the law."""
-        return np.asarray(self.deviation(part)) * np.sqrt(20.0)
+        return np.asarray(np.asarray(self.deviation(part)) * np.sqrt(20.0))
 
     def stages(self) -> Sequence[str]:
         out = [

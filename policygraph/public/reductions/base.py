@@ -108,11 +108,11 @@ class Reduction(ABC):
         from scipy import sparse
 
         rows = self.matrix() if query.is_identity else _cells_of(query) @ self.matrix()
-        if len(self.fixed):
-            keep = np.ones(self.width)
-            keep[self.fixed] = 0
-            rows = rows @ sparse.diags_array(keep.astype(np.int64))
         rows = sparse.csr_array(rows)
+        if len(self.fixed):
+            gone = np.zeros(self.width, dtype=bool)
+            gone[self.fixed] = True
+            rows.data[gone[rows.indices]] = 0
         rows.eliminate_zeros()
         return rows
 

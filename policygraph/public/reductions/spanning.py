@@ -21,6 +21,8 @@ __all__ = ["LISTED", "spanning_transform", "stretch_of"]
 
 LISTED = 50_000_000
 """Most edges over which a stretch is computed."""
+MANY = 2_000_000
+"""Above this many edges a construction with a proved stretch is taken as it is."""
 
 Forest = tuple[Ints, Ints]
 """Parent of each cell (-1 for roots) and an order with parents first."""
@@ -57,18 +59,23 @@ def spanning_transform(policy: Policy, totals: Totals = "auto") -> ForestTransfo
     """
     graph = graph_of(policy)
     roots = bounded_roots(graph)
-    best: tuple[int, Forest, Ints] | None = None
-    for forest, bound in _candidates(graph, roots):
-        stretch = stretch_of(graph, forest) if graph.n_edges <= LISTED else bound
-        if stretch is not None and (best is None or stretch < best[0]):
-            best = stretch, forest, _tops(graph, forest, roots)
+    proved = _proved(graph)
+    best: tuple[int, Forest] | None = None
+    if graph.n_edges > (MANY if proved else LISTED):
+        best = min(((bound, forest) for forest, bound in proved), key=lambda pair: pair[0], default=None)
+    else:
+        for forest in [*(forest for forest, _ in proved), *_searched(graph, roots)]:
+            stretch = stretch_of(graph, forest)
+            if best is None or stretch < best[0]:
+                best = stretch, forest
     if best is None:
         raise RefusedError(
             f"a policy graph of {graph.n_edges:,} edges: expected at most {LISTED:,}, a complete graph, a threshold on one "
             "attribute, or bottom joined to every cell.",
             code="reduction.spanning",
         )
-    stretch, (parent, order), tops = best
+    stretch, (parent, order) = best
+    tops = _tops(graph, best[1], roots)
     exact = totals_are_exact(policy, graph, totals)
     return ForestTransform(policy, parent, order, tops if exact else tops[:0], max(stretch, 1))
 
@@ -106,12 +113,12 @@ def _tops(graph: PolicyGraph, forest: Forest, roots: Ints) -> Ints:
     return tops[np.isin(labels[tops], labels[roots])]
 
 
-def _candidates(graph: PolicyGraph, roots: Ints) -> list[tuple[Forest, int | None]]:
-    """Forests to try, with a proved stretch where one is known."""
+def _proved(graph: PolicyGraph) -> list[tuple[Forest, int]]:
+    """Forests with a proved stretch."""
     size = graph.size
     if graph.bottom == "all":
         return [((np.full(size, -1, dtype=np.int64), np.arange(size, dtype=np.int64)), 2)]
-    out: list[tuple[Forest, int | None]] = []
+    out: list[tuple[Forest, int]] = []
     found = one_axis(graph) if graph.bottom == "none" else None
     lines = line_axes(graph) if graph.bottom == "none" else None
     if found is not None:
@@ -122,14 +129,18 @@ def _candidates(graph: PolicyGraph, roots: Ints) -> list[tuple[Forest, int | Non
             out.append((_along(outer, _centres(rule.n, rule.theta), inner), 3))
     if lines is not None:
         out.append(_comb(*lines))
-    if graph.n_edges <= LISTED:
-        u, v = graph.edge_arrays(limit=LISTED)
-        lone = np.fromiter(graph.bottom_cells, dtype=np.int64)
-        first = rooted(size, u, v, np.concatenate([lone, roots]))
-        out.append((first, None))
-        middle = _middles(graph, first, (u, v), lone, roots)
-        out.append((rooted(size, u, v, np.concatenate([lone, middle])), None))
     return out
+
+
+def _searched(graph: PolicyGraph, roots: Ints) -> list[Forest]:
+    """Breadth-first forests, from bottom where it has edges."""
+    if graph.bottom == "all":
+        return []
+    u, v = graph.edge_arrays(limit=LISTED)
+    lone = np.fromiter(graph.bottom_cells, dtype=np.int64)
+    first = rooted(graph.size, u, v, np.concatenate([lone, roots]))
+    middle = _middles(graph, first, (u, v), lone, roots)
+    return [first, rooted(graph.size, u, v, np.concatenate([lone, middle]))]
 
 
 def _centres(n: int, theta: int) -> Ints:

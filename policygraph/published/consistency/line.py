@@ -10,6 +10,7 @@ import numpy.typing as npt
 __all__ = ["isotonic_lines"]
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 
 def isotonic_lines(cells: Any, shape: tuple[int, int, int], *, exact_total: bool) -> Ints:
@@ -39,18 +40,26 @@ def isotonic_lines(cells: Any, shape: tuple[int, int, int], *, exact_total: bool
     >>> isotonic_lines([3, -2, 4, -1, 2], (1, 5, 1), exact_total=True).tolist()
     [2, 0, 3, 0, 1]
     """
-    from scipy.optimize import isotonic_regression
-
     sums = np.cumsum(np.asarray(cells, dtype=np.int64).reshape(shape), axis=1)
     lines = np.moveaxis(sums, 1, 2).reshape(-1, shape[1])
-    out = np.empty_like(lines)
     measured = shape[1] - 1 if exact_total else shape[1]
-    for at, line in enumerate(lines):
-        top = max(int(line[-1]), 0)
-        if measured:
-            fitted = np.floor(isotonic_regression(line[:measured]).x + 0.5)
-            out[at, :measured] = np.clip(fitted.astype(np.int64), 0, top if exact_total else None)
-        if exact_total:
-            out[at, -1] = top
+    out = np.empty_like(lines)
+    if measured:
+        fitted = np.floor(_isotonic(lines[:, :measured]) + 0.5).astype(np.int64)
+        top = np.maximum(lines[:, -1:], 0) if exact_total else None
+        out[:, :measured] = np.clip(fitted, 0, top)
+    if exact_total:
+        out[:, -1] = np.maximum(lines[:, -1], 0)
     fitted_sums = np.moveaxis(out.reshape(shape[0], shape[2], shape[1]), 2, 1)
     return np.diff(fitted_sums, axis=1, prepend=0).reshape(-1)
+
+
+def _isotonic(lines: Ints) -> Floats:
+    """Isotonic regression of each row: scipy's for one, compiled pooling for many."""
+    if len(lines) == 1:
+        from scipy.optimize import isotonic_regression
+
+        return np.asarray(isotonic_regression(lines[0]).x)[None, :]
+    from policygraph.published.consistency._pools import pool_lines
+
+    return np.asarray(pool_lines(lines.astype(np.float64)))
