@@ -1,0 +1,6 @@
+"""Buckets chosen from the data under a privacy budget; start at ``base``."""
+
+from policygraph.private.partition.base import Chooser, Partitioner
+from policygraph.private.partition.interval import Intervals
+
+__all__ = ["Chooser", "Intervals", "Partitioner"]

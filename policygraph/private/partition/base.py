@@ -1,0 +1,88 @@
+"""What every private partitioner is. Owns :class:`Partitioner` (configuration) and :class:`Chooser` (ready to run).
+
+``calibrate`` sees no data; ``choose`` looks at the counts, and what it returns is private at its loss. Imports
+``errors``, ``public`` and ``private.noise``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from policygraph.errors import InputError
+from policygraph.private.noise import Source
+from policygraph.public.loss import Epsilon
+from policygraph.public.partition import Partition
+
+__all__ = ["Chooser", "Ints", "Partitioner", "read_counts"]
+
+Ints = npt.NDArray[np.int64]
+
+LARGEST = 1 << 50
+"""No table has so many records; below it the cost of every bucket fits 64 bits with room for its noise."""
+
+
+class Chooser(ABC):
+    """A partitioner with its noise fixed; it has seen no data."""
+
+    loss: Epsilon
+
+    @abstractmethod
+    def choose(self, counts: Any, source: Source) -> Partition:
+        """Return a partition of the cells that is private at the loss.
+
+        Parameters
+        ----------
+        counts
+            Counts of the cells.
+        source
+            Where the randomness comes from.
+        """
+
+    @abstractmethod
+    def stages(self) -> Sequence[str]:
+        """Return one sentence for each stage, for people who read the release."""
+
+
+class Partitioner(ABC):
+    """Configuration of a partitioner; no data, no budget."""
+
+    name: str
+    weight: float
+    """How much a partitioner misses for lack of budget, against the noise of one bucket; for the split of epsilon."""
+
+    @abstractmethod
+    def calibrate(self, size: int, changes: Fraction, loss: Epsilon, noise: float) -> Chooser:
+        """Fix the noise for a number of cells, without data.
+
+        Parameters
+        ----------
+        size
+            Number of cells.
+        changes
+            Most records that one neighbour step adds and removes together: the L1 sensitivity of the cells under the
+            policy, or an upper bound of it. 0: nothing changes, and no noise is needed.
+        loss
+            What the choice may spend.
+        noise
+            Mean absolute noise that the next step will put on the count of a bucket.
+        """
+
+
+def read_counts(counts: Any, size: int) -> Ints:
+    """Check a table of counts: whole numbers, one for each cell, not absurdly large."""
+    given = np.asarray(counts.vector() if hasattr(counts, "vector") else counts).reshape(-1)
+    if given.size != size or given.dtype.kind not in "iu":
+        raise InputError(
+            f"a table of {given.size} cells of type {given.dtype}: expected {size} whole numbers.",
+            code="partition.table",
+        )
+    flat = given.astype(np.int64)
+    if float(np.abs(flat.astype(np.float64)).sum()) >= LARGEST:
+        raise InputError("a table of more than 2**50 records: expected fewer.", code="partition.table")
+    return flat
