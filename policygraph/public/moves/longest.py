@@ -26,7 +26,7 @@ Longs = npt.NDArray[np.int64]
 
 Norm = Literal["l1", "l2squared"]
 
-MOST_MOVES = 4_000_000
+MOST_MOVES = 1_500_000
 """The most moves that are held while searching for the longest one."""
 
 FEW_CELLS, FEW_SWAPS, MORE_SWAPS = 30, 14, 24

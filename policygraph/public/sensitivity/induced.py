@@ -15,7 +15,9 @@ from policygraph.public.constraints.degrees import Degrees
 from policygraph.public.constraints.margins import Total
 from policygraph.public.domain import Domain, Network
 from policygraph.public.policy import Policy
+from policygraph.public.query import identity
 from policygraph.public.query.base import Norm, Query
+from policygraph.public.query.blocks import BlockQuery
 from policygraph.public.query.cuboids import CuboidQuery
 from policygraph.public.sensitivity import search
 from policygraph.public.sensitivity.certificate import Witness
@@ -45,22 +47,52 @@ def _without_values(query: Query, policy: Policy, norm: Norm, deadline: float | 
     if not system.needed:
         return _single_records(query, policy, norm).after(*steps)
     whole = policy.strength == "worst-case" and policy.at_most_records is None
-    best: Found | None = None
+    best, reduced = _from_structure(query, policy, norm, deadline)
+    if best is None:
+        best = _times_widest_column(query, policy, norm, deadline)
+    if best is not None and (best.exact and (whole or best.upper == 0)):
+        return best.after(*steps)
+    found = search.minimal_moves(query, policy, norm, deadline, reduced, best)
+    return found.after(*steps)
+
+
+def _from_structure(
+    query: Query, policy: Policy, norm: Norm, deadline: float | None
+) -> tuple[Found | None, Reduced | None]:
+    """Closed form or bound by the structure of the facts, and the reduced problem where there is one."""
+    system = policy.system
     reduced: Reduced | None = None
     if isinstance(policy.domain, Domain) and isinstance(query, CuboidQuery):
         if not len(system.zeros):
             reduced = reduce_margins(policy.domain, system.needed, query)
         if reduced is not None:
-            best = closed_form(reduced, norm)
-        elif query.is_identity:
+            return closed_form(reduced, norm), reduced
+        if query.is_identity:
             # Entries of these moves are +1 and -1, so that the squared l2 norm is the l1 norm.
-            best = partial_margins(policy, None if deadline is None else deadline - time.monotonic())
+            return partial_margins(policy, None if deadline is None else deadline - time.monotonic()), None
     elif isinstance(policy.domain, Network) and not len(system.zeros):
-        best = _degrees(query, policy, norm)
-    if best is not None and (best.exact and (whole or best.upper == 0)):
-        return best.after(*steps)
-    found = search.minimal_moves(query, policy, norm, deadline, reduced, best)
-    return found.after(*steps)
+        return _degrees(query, policy, norm), None
+    return None, reduced
+
+
+def _times_widest_column(query: Query, policy: Policy, norm: Norm, deadline: float | None) -> Found | None:
+    """Any query changes by at most the length of the longest move times its longest column."""
+    if query.is_identity:
+        return None
+    cells, _ = _from_structure(identity(policy.domain), policy, "l1", deadline)
+    wide = search.widest_column(query, policy, norm)
+    if cells is None or wide is None:
+        return None
+    lower = query.change_norm(cells.witness.change, norm) if cells.witness is not None else 0
+    upper = cells.upper * wide if norm == "l1" else cells.upper * cells.upper * wide
+    return Found(
+        max(upper, lower),
+        lower,
+        cells.witness if lower else None,
+        "bound by the longest move and the widest column",
+        f"{cells.reason}; each single change moves the answer by one column, whose norm is at most the largest one",
+        cells.steps,
+    )
 
 
 def _single_records(query: Query, policy: Policy, norm: Norm) -> Found:
@@ -69,7 +101,7 @@ def _single_records(query: Query, policy: Policy, norm: Norm) -> Found:
     reason = "without public sums the minimal moves add or remove one record, which changes the answer by one column"
     if len(zeros) == size:
         return Found(0, 0, None, "closed form", "every cell is structurally empty")
-    if isinstance(query, CuboidQuery) or query.is_identity:
+    if isinstance(query, (CuboidQuery, BlockQuery)) or query.is_identity:
         taken = set(zeros.tolist())
         cell = next(c for c in range(size) if c not in taken)
         value = int(query.column_norms(np.array([cell]), norm)[0])

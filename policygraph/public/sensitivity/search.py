@@ -20,7 +20,7 @@ from policygraph.public.sensitivity.certificate import Witness
 from policygraph.public.sensitivity.found import Found
 from policygraph.public.sensitivity.reduce import Reduced
 
-__all__ = ["minimal_moves", "with_values"]
+__all__ = ["minimal_moves", "widest_column", "with_values"]
 
 ENTRIES = 40_000_000
 """Most entries of a dense matrix that a search is started on."""
@@ -142,7 +142,7 @@ def _refuse(policy: Policy, why: str) -> RefusedError:
     )
 
 
-def _widest(query: Query, policy: Policy, norm: Norm) -> int | None:
+def widest_column(query: Query, policy: Policy, norm: Norm) -> int | None:
     """Norm (squared for l2) of the longest column, when it can be had."""
     if query.is_identity:
         return 1
@@ -175,7 +175,7 @@ def _cheap_bound(
     if reduced is not None:
         wide: int | None = reduced.value_of(norm, 1)
     else:
-        wide = _widest(query, policy, norm)
+        wide = widest_column(query, policy, norm)
     if size is not None and wide is not None:
         upper = size * wide if norm == "l1" else size * size * wide
         bounds.append(
