@@ -144,3 +144,34 @@ def test_a_mechanism_refuses_a_certificate_made_for_something_else():
         pg.Laplace().calibrate(query, policy, pg.Rho(1))
     with pytest.raises(pg.InputError):
         pg.Gaussian().calibrate(query, policy, pg.Epsilon(1))
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("value", 1),
+        ("lower", 1),
+        ("definition", "other"),
+        ("method", {"x": [1]}),
+        ("reason", 3),
+        ("strength", "markov"),
+        ("neighbours", "edges"),
+        ("norm", "l2"),
+        ("norm", "l9"),
+        ("at_most_records", 7),
+    ],
+)
+def test_a_changed_headline_is_caught(key, text):
+    policy = margins(2, 2)
+    data = pg.sensitivity(pg.queries.identity(policy.domain), policy).to_dict()
+    data[key] = text
+    with pytest.raises(pg.InputError):
+        Sensitivity.from_dict(data)
+
+
+def test_a_witness_whose_labels_and_indices_disagree_is_caught():
+    policy = margins(2, 2)
+    data = pg.sensitivity(pg.queries.identity(policy.domain), policy).to_dict()
+    data["witness"]["before"][0]["index"] += 1
+    with pytest.raises(pg.InputError):
+        Sensitivity.from_dict(data)

@@ -107,6 +107,7 @@ class Explanation:
     policy: Policy
     query: Query
     certificate: Sensitivity
+    single: Fraction
     epsilon: Fraction
     without: tuple[Alternative, ...]
     strengths: tuple[Alternative, ...]
@@ -118,6 +119,8 @@ class Explanation:
 
     def costliest(self) -> str:
         """Name the public fact whose absence would lower the sensitivity most."""
+        if not self.certificate.exact:
+            return "  The value now is only a bound, so that these are no exact costs."
         known = [a for a in self.without if a.result is not None and a.result.value < self.certificate.value]
         if not known:
             return "  No single public fact costs anything by itself."
@@ -152,9 +155,14 @@ class Explanation:
         lines = [summary(self.policy, self.query), "", str(self.certificate), ""]
         deviation = float(self.scale) * 2**0.5
         lines.append(
-            f"Noise at epsilon = {eps}: scale {show(self.scale)}, a standard deviation of about {deviation:.3g} on every "
-            f"number; a single record alone would need scale {show(1 / self.epsilon)}."
+            f"Noise at epsilon = {eps}: scale {show(self.scale)}, a standard deviation of about {deviation:.3g} on every number. "
+            f"If a single record could appear or vanish and nothing were public, scale {show(self.single / self.epsilon)} would do."
         )
+        if not self.certificate.exact:
+            lines.append(
+                f"This is a bound: the truth lies between {show(self.certificate.lower)} and {show(value)}, so the noise may be larger than "
+                "needed. A promise from the list below has a sharper value."
+            )
         if self.without:
             lines += ["", "What each public fact costs (the sensitivity if it were not public):"]
             lines += [_line(a, value) for a in self.without]
@@ -170,7 +178,7 @@ def _line(alternative: Alternative, value: Fraction) -> str:
         return f"  {alternative.change}: {alternative.refusal}"
     found = alternative.result
     bound = "" if found.exact else "at most "
-    share = f" ({float(found.value / value):.2f} of now)" if value else ""
+    share = f" ({float(found.value / value):.2f} of the value used now)" if value else ""
     return f"  {alternative.change}: {bound}{show(found.value)}{share}"
 
 
@@ -230,4 +238,5 @@ def explain(
             ),
             attempt("induced neighbours instead of the policy graph", alone),
         )
-    return Explanation(policy, query, certificate, epsilon, without, strengths)
+    single = sensitivity(query, Policy(policy.domain), time_limit=time_limit).value
+    return Explanation(policy, query, certificate, single, epsilon, without, strengths)

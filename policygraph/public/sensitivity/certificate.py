@@ -207,6 +207,11 @@ class Sensitivity:
                 f"certificate format {data.get('format') if isinstance(data, dict) else None!r}: expected {FORMAT}.",
                 code="certificate.format",
             )
+        for key in ("method", "reason"):
+            if not isinstance(data.get(key), str):
+                raise InputError(
+                    f"the certificate has no text under {key!r}.", code="certificate.broken", key=key
+                )
         try:
             policy = Policy.from_spec(data["policy"])
             query = from_spec(policy.domain, data["query"])
@@ -237,11 +242,14 @@ class Sensitivity:
             raise InputError(
                 f"the certificate lacks or garbles {cause}.", code="certificate.broken"
             ) from cause
-        for name, fingerprint in (("policy", policy.fingerprint), ("query", query.fingerprint)):
-            if data.get(f"{name}_fingerprint") != fingerprint:
+        stated = {key: value for key, value in data.items() if key != "library"}
+        for key, value in made.to_dict().items():
+            if stated.get(key) != value:
                 raise InputError(
-                    f"the {name} in the certificate does not have the fingerprint that it states.",
-                    code="certificate.fingerprint",
+                    f"the certificate states another {key} than follows from its exact value, policy, query and witness: "
+                    "it was changed after it was made, or made by another version.",
+                    code="certificate.inconsistent",
+                    key=key,
                 )
         return made
 
