@@ -9,40 +9,39 @@ import numpy.typing as npt
 __all__ = ["children_apart", "forest_solve", "preorder", "subtree_sums", "tree_distances"]
 
 Ints = npt.NDArray[np.int64]
+Places = npt.NDArray[np.signedinteger]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
-def subtree_sums(values: Ints, order: Ints, above: Ints, out: Ints) -> None:
-    """Fill ``out`` with the sum of the values below each cell; ``above[i]`` is the place of the parent of ``order[i]``."""
-    n = order.size
-    work = np.empty(n, dtype=np.int64)
-    for i in range(n):
-        work[i] = values[order[i]]
-    for i in range(n - 1, -1, -1):
-        if above[i] >= 0:
-            work[above[i]] += work[i]
-    for i in range(n):
-        out[order[i]] = work[i]
+def subtree_sums(out: Ints, order: Places, parents: Places) -> None:
+    """Replace the value of each cell by the sum below it; ``parents[i]`` is the parent of ``order[i]``, -1 for a root.
+
+    Siblings follow each other in breadth-first order, so that a parent is fetched once for all of them. The array comes
+    from numpy, which asks for large memory pages; the sweep waits for memory and for nothing else.
+    """
+    i = order.size - 1
+    while i >= 0:
+        parent = parents[i]
+        total = 0
+        while i >= 0 and parents[i] == parent:
+            total += out[order[i]]
+            i -= 1
+        if parent >= 0:
+            out[parent] += total
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
-def children_apart(sums: Ints, order: Ints, above: Ints, out: Ints) -> None:
-    """Undo :func:`subtree_sums`: what a cell holds besides its children."""
-    n = order.size
-    work = np.zeros(n, dtype=np.int64)
-    for i in range(n):
-        value = sums[order[i]]
-        work[i] += value
-        if above[i] >= 0:
-            work[above[i]] -= value
-    for i in range(n):
-        out[order[i]] = work[i]
+def children_apart(sums: Ints, parent: Places, out: Ints) -> None:
+    """Undo :func:`subtree_sums`: take from ``out``, a copy of the sums, those of the children of each cell."""
+    for v in range(sums.size):
+        if parent[v] >= 0:
+            out[parent[v]] -= sums[v]
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
-def preorder(order: Ints, above: Ints) -> Ints:
+def preorder(order: Places, above: Places) -> Ints:
     """Place of ``order[i]`` in an order in which every subtree is one piece and a parent comes last."""
     n = order.size
     size = np.ones(n, dtype=np.int64)
@@ -64,7 +63,7 @@ def preorder(order: Ints, above: Ints) -> Ints:
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
-def tree_distances(u: Ints, v: Ints, parent: Ints, depth: Ints) -> Ints:
+def tree_distances(u: Ints, v: Ints, parent: Places, depth: Ints) -> Ints:
     """Edges on the path between two cells of a forest whose roots (parent -1) hang on one vertex of depth 0."""
     out = np.empty(u.size, dtype=np.int64)
     for i in range(u.size):
@@ -80,7 +79,7 @@ def tree_distances(u: Ints, v: Ints, parent: Ints, depth: Ints) -> Ints:
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
-def forest_solve(right: Floats, diagonal: Floats, above: Ints, inside: Bools) -> Floats:
+def forest_solve(right: Floats, diagonal: Floats, above: Places, inside: Bools) -> Floats:
     """Solve L m = b on some cells of a forest, m = 0 elsewhere: elimination from the leaves, then back from the roots."""
     n = right.size
     pivot = diagonal.copy()

@@ -186,6 +186,13 @@ class ForestTransform(Reduction):
         return place[self.parent[self.order]]
 
     @cached_property
+    def _short(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+        """Order, parents in this order, and parents, in as few bytes as they need: the sweeps wait for memory."""
+        kind = np.int32 if self.width < 2**31 else np.int64
+        parent = self.parent.astype(kind)
+        return self.order.astype(kind), parent[self.order], parent
+
+    @cached_property
     def post_order(self) -> Ints:
         """All cells, such that every subtree is one piece and a parent comes after its children."""
         from policygraph.public.reductions._sweeps import preorder
@@ -197,9 +204,8 @@ class ForestTransform(Reduction):
     def apply(self, cells: Any) -> Ints:
         from policygraph.public.reductions._sweeps import subtree_sums
 
-        given = np.ascontiguousarray(np.asarray(cells, dtype=np.int64).reshape(-1))
-        out = np.empty(self.width, dtype=np.int64)
-        subtree_sums(given, self.order, self.above, out)
+        out = np.array(cells, dtype=np.int64).reshape(-1)
+        subtree_sums(out, *self._short[:2])
         return out
 
     def invert(self, coordinates: Any) -> npt.NDArray[Any]:
@@ -210,8 +216,9 @@ class ForestTransform(Reduction):
             return np.asarray(given - taken)
         from policygraph.public.reductions._sweeps import children_apart
 
-        out = np.empty(self.width, dtype=np.int64)
-        children_apart(np.ascontiguousarray(given, dtype=np.int64), self.order, self.above, out)
+        whole = np.ascontiguousarray(given, dtype=np.int64)
+        out = whole.copy()
+        children_apart(whole, self._short[2], out)
         return out
 
     def matrix(self) -> Any:
