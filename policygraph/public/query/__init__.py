@@ -5,6 +5,7 @@ from typing import Any
 from policygraph.errors import InputError
 from policygraph.public.domain import Domain, Network
 from policygraph.public.query.base import AnyDomain, Norm, Part, Query
+from policygraph.public.query.blocks import BlockQuery
 from policygraph.public.query.cuboids import CuboidQuery, all_cuboids, cuboid, cuboids, total
 from policygraph.public.query.matrices import MatrixQuery, matrix, prefix, ranges
 from policygraph.public.query.networks import AdjacencyQuery, MixingQuery, adjacency, mixing
@@ -12,6 +13,7 @@ from policygraph.public.query.workloads import BoxQuery, all_ranges, boxes, rand
 
 __all__ = [
     "AdjacencyQuery",
+    "BlockQuery",
     "BoxQuery",
     "CuboidQuery",
     "MatrixQuery",
@@ -61,6 +63,8 @@ def from_spec(domain: AnyDomain, spec: dict[str, Any]) -> Query:
 
     if "cuboids" in spec and isinstance(domain, Domain):
         return CuboidQuery(domain, spec["cuboids"], spec.get("weights"))
+    if "interactions" in spec and isinstance(domain, Domain):
+        return BlockQuery(domain, spec["interactions"], spec.get("weights"))
     if "adjacency" in spec and isinstance(domain, Network):
         return AdjacencyQuery(domain)
     if "mixing" in spec and isinstance(domain, Network):

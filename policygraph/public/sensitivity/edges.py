@@ -19,11 +19,12 @@ from policygraph.public.graphs.composed import BlockGrid, L1Ball, Product, encod
 from policygraph.public.graphs.simple import Complete
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Norm, Query
+from policygraph.public.query.blocks import BlockQuery
 from policygraph.public.query.cuboids import CuboidQuery
 from policygraph.public.sensitivity.certificate import Witness
 from policygraph.public.sensitivity.found import Found
 
-__all__ = ["along_edges"]
+__all__ = ["along_edges", "edge_differing"]
 
 PAIRS = 2_000_000_000
 """Most edges that are looked at one by one."""
@@ -42,6 +43,10 @@ def along_edges(query: Query, policy: Policy, norm: Norm, deadline: float | None
         return Found(0, 0, None, "closed form", "the policy graph has no edge, so nothing is secret")
     if isinstance(query, CuboidQuery):
         return _cuboids(query, graph, norm)
+    if isinstance(query, BlockQuery):
+        from policygraph.public.sensitivity.blocks import along_block_edges
+
+        return along_block_edges(query, graph, norm)
     if query.is_identity:
         return _identity(graph)
     return _rows(query, graph, norm, deadline)
@@ -101,7 +106,7 @@ def _cuboids(query: CuboidQuery, graph: PolicyGraph, norm: Norm) -> Found:
     if sets:
         values = [query.difference_norm(names, norm) for names in sets]
         top = int(np.argmax(values))
-        u, v = _edge_differing(graph, sets[top])
+        u, v = edge_differing(graph, sets[top])
         named = ", ".join(name for name in query.domain.names if name in sets[top])
         changed = Found(
             values[top],
@@ -115,7 +120,7 @@ def _cuboids(query: CuboidQuery, graph: PolicyGraph, norm: Norm) -> Found:
     return _better(best, None)
 
 
-def _edge_differing(graph: PolicyGraph, names: frozenset[str]) -> tuple[int, int]:
+def edge_differing(graph: PolicyGraph, names: frozenset[str]) -> tuple[int, int]:
     """An edge whose ends differ on exactly these attributes."""
     domain = graph.domain
     if not isinstance(domain, Domain):

@@ -1,0 +1,315 @@
+"""Cubes: few cuboids measured, all published, agreeing with each other. Owns :class:`Cube` and :class:`CubeNoise`.
+
+A strategy chooses without data what to measure; the noise is scaled to the certified sensitivity of that; everything
+after the noisy numbers is post-processing (``docs/proofs/cubes.md``). Imports all rooms but the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from policygraph.errors import InputError
+from policygraph.private.mechanisms.additive import Additive
+from policygraph.private.mechanisms.base import (
+    DENSE_CELLS,
+    Calibrated,
+    Floats,
+    Ints,
+    Mechanism,
+    Noise,
+    certified,
+)
+from policygraph.private.noise import Source, discrete_gaussian, discrete_laplace
+from policygraph.public.cubes.choose import Choice, Strategy
+from policygraph.public.cubes.costs import known_cuboids
+from policygraph.public.cubes.lattice import Lattice
+from policygraph.public.cubes.strategies import strategy_named
+from policygraph.public.loss import Epsilon, Loss
+from policygraph.public.policy import Policy
+from policygraph.public.query.base import Query, fingerprint
+from policygraph.public.query.blocks import BlockQuery
+from policygraph.public.query.cuboids import CuboidQuery
+from policygraph.public.sensitivity.certificate import Sensitivity
+from policygraph.published.cubes.errors import factors_at, within_95
+from policygraph.published.cubes.fit import best_sources, fit
+from policygraph.published.cubes.release import CubeRelease, cube_table
+
+__all__ = ["Cube", "CubeNoise"]
+
+
+@dataclass(frozen=True)
+class CubeNoise(Calibrated):
+    """Noise on what a strategy chose to measure; published cuboids are made of it.
+
+    Attributes
+    ----------
+    query
+        The published cuboids.
+    choice
+        What is measured, with integer weights.
+    sensitivity
+        The certificate of what is measured.
+    known
+        Cuboids that are the same for all neighbours, and are published as they are.
+    consistent
+        Whether the published tables are made to agree, by least squares.
+    """
+
+    mechanism: str
+    query: CuboidQuery
+    policy: Policy
+    loss: Loss
+    sensitivity: Sensitivity
+    choice: Choice
+    known: tuple[int, ...] = ()
+    consistent: bool = True
+
+    @cached_property
+    def lattice(self) -> Lattice:
+        """The cuboids of the domain."""
+        return Lattice(self.query.domain)
+
+    @cached_property
+    def published(self) -> list[int]:
+        """The published cuboids."""
+        return [self.lattice.mask(names) for names in self.query.sets]
+
+    @cached_property
+    def measured(self) -> Query | None:
+        """What is measured, as one query; None when everything published is known."""
+        return self.choice.query(self.query.domain) if self.choice.sets else None
+
+    @cached_property
+    def inner(self) -> Additive:
+        """The additive mechanism on what is measured."""
+        return Additive(self.mechanism, self.sensitivity.query, self.policy, self.loss, self.sensitivity)
+
+    @property
+    def parameter(self) -> Fraction:
+        """Scale, or variance parameter, of the noise on one lattice point."""
+        return self.inner.parameter
+
+    @property
+    def noise(self) -> Noise:
+        return self.inner.noise
+
+    @cached_property
+    def factors(self) -> Floats:
+        """Variance of a cell of each published cuboid in units of the noise variance."""
+        return factors_at(self.lattice, self.choice, self.known, self.published, consistent=self.consistent)
+
+    def deviation(self, part: int) -> float:
+        return float(np.sqrt(self.factors[part] * self.noise.variance))
+
+    def within_95(self, part: int) -> float:
+        return within_95(float(self.factors[part]), self.noise.distribution, float(self.parameter))
+
+    def factor(self, part: int) -> Fraction:
+        return Fraction(1)
+
+    def noisy(self, table: Any, source: Source) -> Ints:
+        """The noisy measured numbers, followed by those of the known cuboids, which have no noise."""
+        masks = [self.lattice.mask(names) for names in self.choice.sets]
+        true = margins(self.lattice, table, [*masks, *self.known])
+        pieces: list[Ints] = []
+        if isinstance(self.measured, BlockQuery):
+            self.measured.check_reach(int(next(iter(true.values())).sum()))
+            pieces += [self.measured.block(at, true[mask]) for at, mask in enumerate(masks)]
+        else:
+            pieces += [
+                true[mask].ravel() * weight for mask, weight in zip(masks, self.choice.weights, strict=True)
+            ]
+        points = np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.int64)
+        del pieces
+        if self.parameter > 0 and len(points):
+            draw = discrete_laplace if isinstance(self.loss, Epsilon) else discrete_gaussian
+            points += draw(self.parameter, points.shape, source)
+        return np.concatenate([points, *(true[mask].ravel() for mask in self.known)])
+
+    def tables(self, points: Ints) -> dict[int, Floats]:
+        """The published tables from noisy points (post-processing)."""
+        masks = [self.lattice.mask(names) for names in self.choice.sets]
+        heights = [part.height for part in self.measured.parts] if self.measured else []
+        measured: dict[int, Ints] = {}
+        start = 0
+        for mask, height in zip(masks, heights, strict=True):
+            measured[mask] = points[start : start + height]
+            start += height
+        exact: dict[int, Ints] = {}
+        for mask in self.known:
+            exact[mask] = points[start : start + self.lattice.size(mask)]
+            start += self.lattice.size(mask)
+        make = fit if self.consistent else best_sources
+        return make(self.lattice, self.choice, measured, self.published, exact)
+
+    def publish(self, points: Ints, source: Source) -> CubeRelease:
+        made = self.tables(points)
+        tables, parts = [], []
+        for at, (part, mask) in enumerate(zip(self.query.parts, self.published, strict=True)):
+            deviation, within = self.deviation(at), self.within_95(at)
+            tables.append(cube_table(self.query.domain, part.columns, made[mask].ravel(), deviation, within))
+            parts.append(
+                {
+                    "name": part.name,
+                    "columns": list(part.columns),
+                    "height": part.height,
+                    "integer": False,
+                    "standard_deviation": deviation,
+                    "within_95": within,
+                }
+            )
+        return CubeRelease(tuple(tables), self.record(source, parts))
+
+    def record(self, source: Source, parts: list[dict[str, Any]]) -> dict[str, Any]:
+        made = super().record(source, parts)
+        made["cube"] = {
+            "kind": self.choice.kind,
+            "measured": [list(names) for names in self.choice.sets],
+            "weights": list(self.choice.weights),
+            "known": [list(self.lattice.names(mask)) for mask in self.known],
+            "consistent": self.consistent,
+            "objective": self.choice.objective,
+            "bound": self.choice.bound,
+            "reason": self.choice.reason,
+        }
+        return made
+
+    def stages(self) -> Sequence[str]:
+        lines = []
+        if self.known:
+            named = "; ".join(" x ".join(self.lattice.names(mask)) or "the total" for mask in self.known)
+            lines.append(f"No neighbour step changes these tables, which are exact: {named}.")
+        if self.choice.reason:
+            lines.append(self.choice.reason)
+        lines += [line.replace("the answers", "the measured numbers") for line in self.inner.stages()]
+        if self.consistent:
+            lines.append(
+                "The published tables are the least-squares estimates from all that was measured; they agree with each other and "
+                "with the exact tables to the last bit. Counts may be negative."
+            )
+        else:
+            lines.append(
+                "Each published table is the sum of the measured one that gives it with least noise."
+            )
+        lines.append("Stated 95 % ranges hold for any combination of noises, and are wider than most need.")
+        return lines
+
+
+@dataclass(frozen=True)
+class Cube(Mechanism):
+    """Publish cuboids from a well chosen few of them, with least noise, consistently.
+
+    Parameters
+    ----------
+    strategy
+        What to measure: ``"all"``, ``"base"``, ``"bmax"``, ``"unequal"`` (least total variance), ``"unequal-max"``,
+        ``"fourier"``, or a :class:`~policygraph.public.cubes.choose.Strategy`, for example ``PMost(bound=500)``.
+    consistent
+        Whether published tables are made to agree by least squares. Not doing so never helps accuracy.
+
+    Notes
+    -----
+    A weight of a table in the query counts its variance by the square of the weight when strategies choose.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"sex": ["F", "M"], "age": 7, "salary": 5})
+    >>> query = pg.queries.all_cuboids(domain)
+    >>> ready = Cube("bmax").calibrate(query, pg.Policy(domain), pg.Epsilon(1))
+    >>> len(ready.choice.sets), ready.parameter
+    (4, Fraction(4, 1))
+    """
+
+    strategy: Strategy | str = "unequal"
+    consistent: bool = True
+    name: str = "Cube"
+
+    def calibrate(
+        self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
+    ) -> CubeNoise:
+        if not isinstance(query, CuboidQuery):
+            raise InputError(
+                f"{query!r}: expected cuboids, for example pg.queries.all_cuboids(domain).",
+                code="cubes.query",
+                value=query,
+            )
+        query.check_domain(policy.domain)
+        strategy = strategy_named(self.strategy) if isinstance(self.strategy, str) else self.strategy
+        importance = [float(weight * weight) for weight in query.weights]
+        choice = strategy.choose(query.domain, query.sets, importance, policy, loss)
+        return self.on(choice, query, policy, loss, sensitivity, label=strategy.name)
+
+    def on(
+        self,
+        choice: Choice,
+        query: CuboidQuery,
+        policy: Policy,
+        loss: Loss,
+        sensitivity: Sensitivity | None = None,
+        *,
+        label: str = "given",
+    ) -> CubeNoise:
+        """Fix the noise for a given choice of what to measure.
+
+        Raises
+        ------
+        InputError
+            When a published cuboid cannot be computed from the measured and the known ones.
+        """
+        if choice.kind == "interactions" and not self.consistent:
+            raise InputError(
+                "interactions give tables by least squares only: expected consistent=True.",
+                code="cubes.interactions",
+            )
+        lattice = Lattice(query.domain)
+        known = tuple(known_cuboids(lattice, policy))
+        asked = choice.query(query.domain) if choice.sets else query
+        proof = certified(asked, policy, loss, sensitivity)
+        # Two choices of one strategy are different requests to a ledger, so that the name tells them apart.
+        mark = fingerprint([choice.kind, list(choice.sets), list(choice.weights)])[:8]
+        name = f"{self.name} {label} {mark}" + ("" if self.consistent else " without consistency")
+        ready = CubeNoise(name, query, policy, loss, proof, choice, known, self.consistent)
+        if not np.all(np.isfinite(ready.factors)):
+            at = int(np.flatnonzero(~np.isfinite(ready.factors))[0])
+            raise InputError(
+                f"cuboid {list(query.sets[at])} cannot be computed from what the strategy measures.",
+                code="cubes.not-computable",
+                value=query.sets[at],
+            )
+        return ready
+
+
+def margins(lattice: Lattice, table: Any, masks: Sequence[int]) -> Mapping[int, Ints]:
+    """True tables of cuboids, each summed from the smallest one that is there already.
+
+    Parameters
+    ----------
+    table
+        A vector of counts, or counted records.
+    """
+    out: dict[int, Ints] = {}
+    counted = hasattr(table, "vector")
+    whole: Ints | None = None
+    if not counted or lattice.domain.size <= DENSE_CELLS:
+        vector = table.vector() if counted else np.asarray(table, dtype=np.int64)
+        whole = vector.reshape(lattice.domain.shape)
+    for mask in sorted(set(masks), key=lambda m: (-lattice.level(m), -lattice.size(m), m)):
+        source = lattice.source(mask, out)
+        if source is not None:
+            have, axes = out[source], lattice.axes(source)
+        elif whole is not None:
+            have, axes = whole, tuple(range(lattice.order))
+        else:
+            counts = np.asarray(table.cuboid(lattice.names(mask)), dtype=np.int64)
+            out[mask] = counts.reshape(lattice.shape(mask))
+            continue
+        gone = tuple(at for at, axis in enumerate(axes) if not mask >> axis & 1)
+        out[mask] = np.asarray(have.sum(axis=gone) if gone else have, dtype=np.int64)
+    return out

@@ -1,0 +1,1 @@
+"""Data cubes before any data: start at ``lattice``, then ``choose``."""

@@ -1,0 +1,246 @@
+"""What to measure so that some cuboids can be published well. Owns :class:`Strategy`, :class:`Choice`, :class:`Task`.
+
+A strategy sees the domain, the published cuboids with their importance, the policy and the loss, and never any data. It
+returns cuboids (or interactions) with integer weights; noise is then scaled to the certified sensitivity of these. A user
+can write one: subclass :class:`Strategy` and give it a ``choose``. Imports ``lattice``, ``variances``, ``costs``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from policygraph.errors import InputError
+from policygraph.public.cubes.costs import Costs, costs_of, known_cuboids, unit_variance
+from policygraph.public.cubes.lattice import Family, Floats, Lattice
+from policygraph.public.cubes.variances import fitted_factors, known_blocks, plain_factors
+from policygraph.public.domain import Domain
+from policygraph.public.loss import Loss
+from policygraph.public.policy import Policy
+from policygraph.public.query.base import Query
+from policygraph.public.query.blocks import BlockQuery, contrast_gain
+from policygraph.public.query.cuboids import CuboidQuery
+
+__all__ = ["Choice", "Kind", "Strategy", "Task"]
+
+Kind = Literal["cuboids", "interactions"]
+Sets = Sequence[tuple[str, ...]]
+
+WHOLE_LATTICE = 1 << 12
+"""Up to so many subsets of the published attributes all of them may be measured, beyond only what is published."""
+MOST_CELLS = 10**8
+"""A cuboid with more cells is never measured."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What to measure, with what share of the accuracy.
+
+    Attributes
+    ----------
+    sets
+        The attributes of each measured cuboid or interaction.
+    weights
+        A positive integer for each: weight 2 means half the noise of weight 1.
+    kind
+        ``"cuboids"`` or ``"interactions"``.
+    objective
+        What was minimised (or maximised), at the loss asked for, with continuous noise.
+    bound
+        What no choice of this kind can beat, if that was proved.
+    reason
+        One sentence on how it was chosen.
+    """
+
+    sets: tuple[tuple[str, ...], ...]
+    weights: tuple[int, ...]
+    kind: Kind = "cuboids"
+    objective: float | None = None
+    bound: float | None = None
+    reason: str = ""
+
+    @property
+    def gap(self) -> float | None:
+        """Relative distance of objective and bound; 0 when the choice is proved best, None when nothing is proved."""
+        if self.objective is None or self.bound is None:
+            return None
+        return abs(self.objective - self.bound) / max(abs(self.objective), 1e-300)
+
+    def query(self, domain: Domain) -> Query:
+        """The measured numbers as one query with integer rows."""
+        if self.kind == "cuboids":
+            return CuboidQuery(domain, self.sets, self.weights)
+        return BlockQuery(domain, self.sets, self.weights)
+
+
+class Strategy(ABC):
+    """A way to choose what to measure."""
+
+    name: str
+
+    @abstractmethod
+    def choose(
+        self, domain: Domain, published: Sets, weights: Sequence[float], policy: Policy, loss: Loss
+    ) -> Choice:
+        """Choose what to measure.
+
+        Parameters
+        ----------
+        domain
+            The domain of the records.
+        published
+            The cuboids to be published.
+        weights
+            How much the variance of each of them counts, positive numbers.
+        policy, loss
+            What must be hidden, and how well.
+        """
+
+
+class Task:
+    """The problem of a strategy with what all of them need: lattice, candidates, costs, variances.
+
+    Parameters
+    ----------
+    domain, published, weights, policy, loss
+        As given to :meth:`Strategy.choose`.
+
+    Examples
+    --------
+    >>> domain = Domain({"sex": 2, "age": 7})
+    >>> from policygraph.public.loss import Epsilon
+    >>> task = Task(domain, [("sex",), ("sex", "age")], [1, 1], Policy(domain), Epsilon(1))
+    >>> task.candidates, task.plain([3], [1]).tolist()
+    ([0, 1, 2, 3], [14.0, 2.0])
+    """
+
+    def __init__(
+        self, domain: Domain, published: Sets, weights: Sequence[float], policy: Policy, loss: Loss
+    ) -> None:
+        self.lattice = Lattice(domain)
+        self.policy, self.loss = policy, loss
+        self.published = [self.lattice.mask(names) for names in published]
+        self.importance: Floats = np.array(weights, dtype=np.float64)
+        if len(self.importance) != len(self.published) or not np.all(self.importance > 0):
+            raise InputError(
+                f"weights={list(weights)}: expected a positive number for each of {len(self.published)} cuboids.",
+                code="cubes.weights",
+                value=weights,
+            )
+        self.known = known_cuboids(self.lattice, policy)
+        self.unit = unit_variance(loss)
+
+    @cached_property
+    def top(self) -> int:
+        """The smallest cuboid from which all published ones can be computed."""
+        top = 0
+        for mask in self.published:
+            top |= mask
+        return top
+
+    def is_known(self, mask: int) -> bool:
+        """Whether a cuboid follows from an exactly known one."""
+        return any(self.lattice.computable(mask, of=known) for known in self.known)
+
+    @cached_property
+    def candidates(self) -> list[int]:
+        """Cuboids that may be measured, ascending."""
+        few = 1 << self.lattice.level(self.top) <= WHOLE_LATTICE
+        family = Family(self.lattice, [self.top] if few else self.published)
+        fits = [mask for mask in family.masks.tolist() if self.lattice.size(mask) <= MOST_CELLS]
+        return [mask for mask in fits if not self.is_known(mask)]
+
+    @cached_property
+    def family(self) -> Family:
+        """Everything below what is published or may be measured."""
+        return Family(self.lattice, [*self.candidates, *self.published])
+
+    @cached_property
+    def wanted(self) -> list[int]:
+        """Published cuboids that are not known exactly."""
+        return [mask for mask in self.published if not self.is_known(mask)]
+
+    @cached_property
+    def wanted_importance(self) -> Floats:
+        """Importance of the published cuboids that are not known exactly."""
+        kept = [x for mask, x in zip(self.published, self.importance, strict=True) if not self.is_known(mask)]
+        return np.array(kept, dtype=np.float64)
+
+    @cached_property
+    def costs(self) -> Costs:
+        """What measuring each candidate costs."""
+        return costs_of(self.lattice, self.candidates, self.policy, self.loss.norm)
+
+    def weights_of(self, masks: Iterable[int], weights: Iterable[float]) -> Floats:
+        """Weights along the candidates."""
+        place = {mask: at for at, mask in enumerate(self.candidates)}
+        out = np.zeros(len(self.candidates))
+        for mask, weight in zip(masks, weights, strict=True):
+            out[place[mask]] = weight
+        return out
+
+    def _of_measured(
+        self, masks: Sequence[int], weights: Sequence[float], *, fitted: bool, at: Sequence[int]
+    ) -> Floats:
+        family = Family(self.lattice, [*masks, *at])
+        precisions = family.spread(masks, np.square(np.array(weights, dtype=np.float64)))
+        factors = (fitted_factors if fitted else plain_factors)(family, precisions, self.known)
+        noise = self.unit * self.costs.noise(self.weights_of(masks, weights))
+        made: Floats = noise * factors[family.at(at)]
+        return made
+
+    def plain(self, masks: Sequence[int], weights: Sequence[float]) -> Floats:
+        """Variance of a cell of each published cuboid, summed from its best measured source."""
+        return self._of_measured(masks, weights, fitted=False, at=self.published)
+
+    def fitted(self, masks: Sequence[int], weights: Sequence[float]) -> Floats:
+        """Variance of a cell of each published cuboid after least squares."""
+        return self._of_measured(masks, weights, fitted=True, at=self.published)
+
+    def choice(
+        self,
+        masks: Sequence[int],
+        weights: Sequence[int] | None = None,
+        *,
+        kind: Kind = "cuboids",
+        objective: float | None = None,
+        bound: float | None = None,
+        reason: str = "",
+    ) -> Choice:
+        """Write a choice with names, the largest cuboids first."""
+        given = [1] * len(masks) if weights is None else [int(w) for w in weights]
+        order = sorted(range(len(masks)), key=lambda i: (-self.lattice.level(masks[i]), masks[i]))
+        sets = tuple(self.lattice.names(masks[i]) for i in order)
+        return Choice(sets, tuple(given[i] for i in order), kind, objective, bound, reason)
+
+
+def measured_precisions(choice: Choice, family: Family) -> Floats:
+    """Precision of the noise of each measured cuboid or interaction, in units of the noise, along a family."""
+    lattice = family.lattice
+    masks = [lattice.mask(names) for names in choice.sets]
+    squares = np.square(np.array(choice.weights, dtype=np.float64))
+    if choice.kind == "interactions":
+        shape = lattice.domain.shape
+        gains = [
+            float(np.prod([float(contrast_gain(shape[axis])) for axis in lattice.axes(m)])) for m in masks
+        ]
+        squares = squares * np.array(gains)
+    return family.spread(masks, squares)
+
+
+def fitted_of(choice: Choice, family: Family, known: Sequence[int]) -> Floats:
+    """Variance of a cell of every cuboid of a family after least squares, in units of the noise."""
+    precisions = measured_precisions(choice, family)
+    if choice.kind == "cuboids":
+        return fitted_factors(family, precisions, known)
+    from policygraph.public.cubes.variances import cells_of_blocks
+
+    with np.errstate(divide="ignore"):
+        blocks: Floats = 1.0 / precisions
+    blocks[known_blocks(family, known)] = 0.0
+    return cells_of_blocks(family, blocks)

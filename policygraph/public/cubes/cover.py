@@ -1,0 +1,311 @@
+"""Few cuboids from which the others are sums. Owns :class:`BMax` and :class:`PMost`.
+
+The least maximal variance, and most cuboids below a bound, after Ding, Winslett, Han and Li (SIGMOD 2011). A measured cuboid C gives a published T at a ratio, the number of cells of C that make one of T. At a ratio r a set of
+measured cuboids covers what it gives at r or better; its noise grows with its sensitivity. Greedy covers are not monotone in
+r, so all distinct ratios are scanned; ``exact`` then looks for better choices and proves a bound. Imports ``choose``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from heapq import heapify, heappop, heappush
+from math import inf, sqrt
+
+import numpy as np
+
+from policygraph.errors import InputError
+from policygraph.exact import Exact, as_fraction
+from policygraph.public.cubes.choose import Choice, Sets, Strategy, Task
+from policygraph.public.cubes.lattice import Floats
+from policygraph.public.domain import Domain
+from policygraph.public.loss import Loss
+from policygraph.public.policy import Policy
+
+__all__ = ["BMax", "Covering", "PMost"]
+
+CLOSE = 1 + 1e-12
+
+
+class Covering:
+    """Ratios and costs of a task, and greedy covers at one ratio."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.masks = task.candidates
+        self.forms: Floats = task.costs.forms
+        self.squared = task.loss.norm == "l1"
+
+    @cached_property
+    def ratios(self) -> Floats:
+        """For each candidate (row) and wanted cuboid (column) the number of cells that are summed; inf if impossible."""
+        wanted = self.task.wanted
+        sizes = self.task.family.sizes
+        at = self.task.family.at
+        have, want = np.array(self.masks, dtype=np.int64), np.array(wanted, dtype=np.int64)
+        made = sizes[at(self.masks)][:, None] / sizes[at(wanted)][None, :]
+        made[(want[None, :] & ~have[:, None]) != 0] = inf
+        return np.asarray(made, dtype=np.float64)
+
+    def thresholds(self, weighted: Floats) -> list[float]:
+        """Distinct finite ratios, ascending; values that differ by rounding are one."""
+        values = np.unique(weighted[np.isfinite(weighted)])
+        kept: list[float] = []
+        for value in values.tolist():
+            if not kept or value > kept[-1] * CLOSE:
+                kept.append(value)
+        return kept
+
+    def noise(self, chosen: Sequence[int]) -> float:
+        """Variance of the noise when these candidates (positions) are measured alike, in units of the loss."""
+        power = float(self.forms[:, list(chosen)].sum(axis=1).max(initial=0.0))
+        return power * power if self.squared else power
+
+    def least_power(self, noise: float) -> float:
+        """Largest sensitivity (squared for l2) whose noise is at most this."""
+        return sqrt(noise) if self.squared else noise
+
+    def greedy(
+        self,
+        covers: Sequence[int],
+        gains: Floats,
+        budget: float = inf,
+        first: Sequence[int] = (),
+        turn: int = 1,
+    ) -> list[int]:
+        """Take the candidate that newly covers most for its cost, until nothing is left or the budget is spent.
+
+        Parameters
+        ----------
+        covers
+            For each candidate the wanted cuboids it covers, as bits.
+        gains
+            What covering each wanted cuboid is worth.
+        budget
+            Largest allowed value of every cost form.
+        first
+            Candidates that are taken in any case.
+        turn
+            Of equally good candidates the first (1) or the last (-1) is taken.
+        """
+        price = self.forms.mean(axis=0)
+        even = bool(np.all(gains == gains[0])) if len(gains) else True
+        spent = np.zeros(len(self.forms))
+        chosen: list[int] = []
+        covered = 0
+
+        def worth(bits: int) -> float:
+            if even:
+                return float(bits.bit_count() * gains[0])
+            return float(sum(gains[at] for at in range(len(gains)) if bits >> at & 1))
+
+        for at in first:
+            chosen.append(at)
+            covered |= covers[at]
+            spent += self.forms[:, at]
+        if np.any(spent > budget * CLOSE):
+            return []
+        # Gains only fall while more is covered, so a stale entry at the top of the heap is an upper bound.
+        heap = [
+            (-worth(bits & ~covered) / price[at], turn * at)
+            for at, bits in enumerate(covers)
+            if bits & ~covered
+        ]
+        heapify(heap)
+        while heap:
+            value, place = heappop(heap)
+            at = turn * place
+            gain = worth(covers[at] & ~covered)
+            if gain <= 0:
+                continue
+            fresh = -gain / price[at]
+            if fresh > value and heap and fresh > heap[0][0]:
+                heappush(heap, (fresh, place))
+                continue
+            if np.any(spent + self.forms[:, at] > budget * CLOSE):
+                continue
+            chosen.append(at)
+            covered |= covers[at]
+            spent += self.forms[:, at]
+        return chosen
+
+    def prune(self, chosen: list[int], covers: Sequence[int]) -> list[int]:
+        """Drop what the others cover as well, the last taken first kept longest."""
+        kept = list(chosen)
+        for at in list(kept):
+            rest = 0
+            for other in kept:
+                rest |= covers[other] if other != at else 0
+            if covers[at] & ~rest == 0:
+                kept.remove(at)
+        return kept
+
+    def covers(self, weighted: Floats, ratio: float) -> list[int]:
+        """For each candidate the wanted cuboids it gives at this ratio or better, as bits."""
+        within = weighted <= ratio * CLOSE
+        packed = np.packbits(within, axis=1, bitorder="little")
+        return [int.from_bytes(row.tobytes(), "little") for row in packed]
+
+
+@dataclass(frozen=True)
+class BMax(Strategy):
+    """Least maximal (weighted) variance without consistency.
+
+    Parameters
+    ----------
+    exact_seconds
+        Time for the search that improves on the greedy scan and proves a bound; 0 for the scan alone.
+
+    Examples
+    --------
+    >>> from itertools import combinations
+    >>> from policygraph.public.loss import Epsilon
+    >>> domain = Domain({"sex": 2, "age": 7, "salary": 5})
+    >>> sets = [s for k in range(4) for s in combinations(domain.names, k)]
+    >>> made = BMax().choose(domain, sets, [1] * 8, Policy(domain), Epsilon(1))
+    >>> made.sets, made.objective, made.gap
+    ((('sex', 'age', 'salary'), ('sex', 'age'), ('sex', 'salary'), ('sex',)), 64.0, 0.0)
+    """
+
+    name: str = "bmax"
+    exact_seconds: float = 2.0
+
+    def choose(
+        self, domain: Domain, published: Sets, weights: Sequence[float], policy: Policy, loss: Loss
+    ) -> Choice:
+        task = Task(domain, published, weights, policy, loss)
+        if not task.wanted:
+            return task.choice([], reason="Everything that is published is known exactly.")
+        covering = Covering(task)
+        weighted = covering.ratios * task.wanted_importance[None, :]
+        every = (1 << len(task.wanted)) - 1
+        best, chosen = inf, list[int]()
+        thresholds = covering.thresholds(weighted)
+        for ratio in thresholds:
+            covers = covering.covers(weighted, ratio)
+            reach = 0
+            for bits in covers:
+                reach |= bits
+            if reach != every or covering.noise([0]) * ratio >= best * CLOSE:
+                continue
+            for turn in (1, -1):
+                found = covering.prune(covering.greedy(covers, np.ones(len(task.wanted)), turn=turn), covers)
+                value = covering.noise(found) * ratio
+                if value < best * (1 - 1e-12):
+                    best, chosen = value, found
+        if not chosen:
+            raise _nothing()
+        bound: float | None = None
+        if self.exact_seconds > 0:
+            from policygraph.public.cubes.exact import least_maximum
+
+            best, chosen, bound = least_maximum(
+                covering, weighted, thresholds, best, chosen, self.exact_seconds
+            )
+        reason = f"{len(chosen)} of {len(task.candidates)} cuboids were measured alike, for the least maximal variance"
+        return task.choice(
+            [task.candidates[at] for at in chosen],
+            objective=best * task.unit,
+            bound=None if bound is None else bound * task.unit,
+            reason=reason + _proved(best, bound),
+        )
+
+
+@dataclass(frozen=True)
+class PMost(Strategy):
+    """Most (or heaviest) cuboids with a variance of at most a bound, without consistency.
+
+    Parameters
+    ----------
+    bound
+        Largest variance that counts as accurate.
+    exact_seconds
+        Time for the search that improves on the greedy scan and proves a bound; 0 for the scan alone.
+
+    Examples
+    --------
+    >>> from itertools import combinations
+    >>> from policygraph.public.loss import Epsilon
+    >>> domain = Domain({"sex": 2, "age": 7, "salary": 5})
+    >>> sets = [s for k in range(4) for s in combinations(domain.names, k)]
+    >>> made = PMost(bound=40).choose(domain, sets, [1] * 8, Policy(domain), Epsilon(1))
+    >>> made.sets, made.objective, made.gap
+    ((('sex', 'age', 'salary'), ('sex', 'salary')), 6.0, 0.0)
+    """
+
+    bound: Exact
+    name: str = "pmost"
+    exact_seconds: float = 2.0
+
+    def __post_init__(self) -> None:
+        if as_fraction(self.bound, "bound") <= 0:
+            raise InputError(
+                f"bound={self.bound!r}: expected a positive variance.", code="cubes.bound", value=self.bound
+            )
+
+    def choose(
+        self, domain: Domain, published: Sets, weights: Sequence[float], policy: Policy, loss: Loss
+    ) -> Choice:
+        task = Task(domain, published, weights, policy, loss)
+        if not task.wanted:
+            return task.choice([], reason="Everything that is published is known exactly.")
+        covering = Covering(task)
+        ratios, gains = covering.ratios, task.wanted_importance
+        limit = float(as_fraction(self.bound, "bound")) / task.unit
+        tops = [task.wanted.index(m) for m in task.lattice.maximal(task.wanted)]
+        widest = int(np.argmax(np.isfinite(ratios).sum(axis=1)))
+        best, chosen = (-1.0, -inf), list[int]()
+        thresholds = [r for r in covering.thresholds(ratios) if r <= limit * CLOSE]
+        for ratio in [*thresholds, limit]:
+            covers = covering.covers(ratios, ratio)
+            for first, turn in (((), 1), ((), -1), ((widest,), 1), ((widest,), -1)):
+                found = covering.greedy(covers, gains, covering.least_power(limit / ratio), first, turn)
+                found = found or [widest]
+                if not all(np.isfinite(ratios[found, top]).any() for top in tops):
+                    continue
+                score = self.score(covering, found, gains, limit)
+                if score > best:
+                    best, chosen = score, found
+        if not chosen:
+            raise _nothing()
+        proved: float | None = None
+        if self.exact_seconds > 0:
+            from policygraph.public.cubes.exact import most_covered
+
+            chosen, proved = most_covered(
+                covering, gains, thresholds, limit, chosen, tops, self, self.exact_seconds
+            )
+            best = self.score(covering, chosen, gains, limit)
+        known = float(task.importance.sum() - gains.sum())
+        value, top = best[0] + known, None if proved is None else proved + known
+        reason = (
+            f"{len(chosen)} of {len(task.candidates)} cuboids were measured alike, so that published cuboids of weight "
+            f"{value:g} of {float(task.importance.sum()):g} have a variance of at most {self.bound}"
+        )
+        return task.choice(
+            [task.candidates[at] for at in chosen],
+            objective=value,
+            bound=top,
+            reason=reason + _proved(value, top),
+        )
+
+    @staticmethod
+    def score(covering: Covering, chosen: Sequence[int], gains: Floats, limit: float) -> tuple[float, float]:
+        """Weight within the limit, then minus the mean variance."""
+        variances = covering.noise(chosen) * covering.ratios[list(chosen)].min(axis=0)
+        return float(gains[variances <= limit * (1 + 1e-9)].sum()), -float(variances.mean())
+
+
+def _nothing() -> InputError:
+    return InputError(
+        "the published cuboids cannot be computed from any that may be measured: expected cuboids of at most 10^8 cells.",
+        code="cubes.too-large",
+    )
+
+
+def _proved(value: float, bound: float | None) -> str:
+    if bound is None:
+        return " by a greedy scan."
+    gap = abs(value - bound) / max(abs(value), 1e-300)
+    return ", proved best." if gap < 1e-9 else f", within {100 * gap:.2g} % of a proved bound."

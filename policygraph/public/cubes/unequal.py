@@ -1,0 +1,331 @@
+"""Unequal noise. Owns :class:`Unequal` and :class:`Fourier`.
+
+Least total or least maximal variance after least squares, and interactions measured directly. For zCDP without public facts the optimum over all interactions has a closed form at given multipliers, and the
+multipliers solve a concave problem, so that a proved bound comes with it (Theorem 4 of ``docs/proofs/cubes.md``).
+Otherwise cuboids are weighed (``weighing``). Imports ``choose``, ``cover``, ``weighing``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from policygraph.errors import InputError, RefusedError
+from policygraph.public.cubes.choose import Choice, Sets, Strategy, Task
+from policygraph.public.cubes.costs import changed_sets
+from policygraph.public.cubes.cover import BMax
+from policygraph.public.cubes.descent import minimise
+from policygraph.public.cubes.lattice import Family, Floats, Ints
+from policygraph.public.cubes.variances import cell_variances, cell_variances_adjoint, known_blocks
+from policygraph.public.cubes.weighing import Goal, Weighing, rounded
+from policygraph.public.domain import Domain
+from policygraph.public.loss import Epsilon, Loss
+from policygraph.public.policy import Policy
+from policygraph.public.query.blocks import BlockQuery, contrast_gain
+
+__all__ = ["Fourier", "Unequal"]
+
+Bits = npt.NDArray[np.bool_]
+
+LARGEST = 1 << 12
+"""Weights of cuboids are rounded to integers up to this."""
+POLISH = 3000
+SMALLEST = 4096.0
+LARGEST_BLOCK = 1 << 33
+"""Rows times weight of an interaction stay below this, so that answers over 2^28 records fit 62 bits, and variances the sampler."""
+MOST_FORMS = 4096
+
+
+@dataclass(frozen=True)
+class Unequal(Strategy):
+    """Unequal noise, optimised for what is published after least squares.
+
+    Parameters
+    ----------
+    goal
+        ``"total"``: least weighted sum of variances; ``"max"``: least maximal weighted variance.
+    cells
+        Whether a cuboid counts once for each of its cells; ``True`` gives the least error over all published cells.
+    seconds
+        Time for the search, for pure epsilon.
+
+    Examples
+    --------
+    >>> from itertools import combinations
+    >>> from policygraph.public.loss import Rho
+    >>> domain = Domain({"sex": 2, "age": 7, "salary": 5})
+    >>> sets = [s for k in range(4) for s in combinations(domain.names, k)]
+    >>> made = Unequal("max").choose(domain, sets, [1] * 8, Policy(domain), Rho("1/2"))
+    >>> made.kind, round(made.objective, 2), made.gap < 1e-3
+    ('interactions', 3.89, True)
+    """
+
+    goal: Goal = "total"
+    cells: bool = False
+    seconds: float = 3.0
+    name: str = "unequal"
+
+    def __post_init__(self) -> None:
+        if self.goal not in ("total", "max"):
+            raise InputError(
+                f"goal={self.goal!r}: expected 'total' or 'max'.", code="cubes.goal", value=self.goal
+            )
+
+    def choose(
+        self, domain: Domain, published: Sets, weights: Sequence[float], policy: Policy, loss: Loss
+    ) -> Choice:
+        task = Task(domain, published, self.counted(domain, published, weights), policy, loss)
+        if not task.wanted:
+            return task.choice([], reason="Everything that is published is known exactly.")
+        if not isinstance(loss, Epsilon) and changed_sets(task.lattice, policy) is not None:
+            try:
+                return optimal_blocks(task, self.goal)
+            except RefusedError:
+                pass  # too many interactions, or too many sets of attributes that can change: weigh cuboids
+        return self._cuboids(task, published, policy, loss)
+
+    def counted(self, domain: Domain, published: Sets, weights: Sequence[float]) -> list[float]:
+        """Importance of each published cuboid, times its cells if these count."""
+        sizes = (float(np.prod([len(domain.labels(n)) for n in names])) for names in published)
+        return [w * (n if self.cells else 1.0) for w, n in zip(weights, sizes, strict=True)]
+
+    def _cuboids(self, task: Task, published: Sets, policy: Policy, loss: Loss) -> Choice:
+        weighing = Weighing(task, self.goal)
+        greedy = BMax(exact_seconds=0).choose(
+            task.lattice.domain, published, task.importance.tolist(), policy, loss
+        )
+        masks = [task.lattice.mask(names) for names in greedy.sets]
+        first = task.weights_of(masks, [1.0] * len(masks))
+        _, weights = weighing.search([first, np.ones(len(task.candidates))], self.seconds)
+        trials = [rounded(weights, largest) for largest in (LARGEST, LARGEST // 3, 256)]
+        trials.append(first.astype(np.int64))
+        values = weighing.value(np.stack(trials, axis=1).astype(np.float64))
+        best = int(np.argmin(values))
+        chosen = np.flatnonzero(trials[best])
+        reason = (
+            f"{len(chosen)} of {len(task.candidates)} cuboids were measured with unequal noise, for the least "
+            f"{'maximal' if self.goal == 'max' else 'total'} variance after least squares by local search."
+        )
+        return task.choice(
+            [task.candidates[at] for at in chosen],
+            [int(trials[best][at]) for at in chosen],
+            objective=float(values[best]) * task.unit,
+            reason=reason,
+        )
+
+
+def block_forms(task: Task, family: Family, masks: Sequence[int]) -> Floats:
+    """What a unit of precision of each interaction costs under the policy in squared L2, one row for each kind of step."""
+    from policygraph.public.sensitivity.blocks import all_difference_sets
+
+    domain, lattice, policy = task.lattice.domain, task.lattice, task.policy
+    shape = domain.shape
+    queries = [BlockQuery(domain, [lattice.names(mask)]) for mask in masks]
+    gains = np.array(
+        [float(np.prod([float(contrast_gain(shape[a])) for a in lattice.axes(m)])) for m in masks]
+    )
+    rows = []
+    sets = changed_sets(lattice, policy) or []
+    if -1 in sets:
+        rows.append([float(query.column_norms(np.zeros(1, dtype=np.int64), "l2")[0]) for query in queries])
+    if policy.definition == "edges" and policy.graph is not None:
+        changes = all_difference_sets(policy.graph)
+        if len(changes) > MOST_FORMS:
+            raise RefusedError("too many sets of attributes can change at once.", code="sensitivity.sets")
+        for names in changes:
+            rows.append([float(query.difference_norm(names, "l2")) for query in queries])
+    made: Floats = np.array(rows, dtype=np.float64) / gains[None, :]
+    return made
+
+
+def optimal_blocks(task: Task, goal: Goal) -> Choice:
+    """The best precisions of all interactions for zCDP, with a proved bound.
+
+    Notes
+    -----
+    With precisions q_S the variances are sums of g_S / q_S and the cost is max_j sum_S b_jS q_S. For multipliers c
+    of the cuboids and l of the cost forms, both summing to 1, no choice beats (sum_S sqrt(g_S(c) b_S(l)))^2 times
+    the unit, and that function of (c, l) is the square of a concave one; at its maximum q_S = sqrt(g_S / b_S) attains it.
+    """
+    family = Family(task.lattice, task.wanted)
+    several = np.array(
+        [all(task.lattice.domain.shape[a] > 1 for a in task.lattice.axes(m)) for m in family.masks.tolist()]
+    )
+    free = several & ~known_blocks(family, task.known)
+    wanted = family.at(task.wanted)
+    importance = task.wanted_importance
+    masks = [int(m) for m in family.masks[free]]
+    forms = block_forms(task, family, masks)
+    shares, prices = _multipliers(family, free, wanted, importance, forms, goal)
+    slopes = np.zeros(len(family))
+    slopes[wanted] = shares * importance
+    gains = cell_variances_adjoint(family, slopes)[free]
+    bound = float(np.sqrt(gains * (prices @ forms)).sum() ** 2)
+    q = np.sqrt(np.maximum(gains, 1e-18 * gains.max()) / np.maximum(prices @ forms, 1e-300))
+    weights = _block_weights(task, masks, q)
+    shape = task.lattice.domain.shape
+    scale = [float(np.prod([float(contrast_gain(shape[a])) for a in task.lattice.axes(m)])) for m in masks]
+    real = np.square(weights.astype(np.float64)) * np.array(scale)
+    blocks = np.zeros(len(family))
+    blocks[free] = 1.0 / real
+    cells = cell_variances(family, blocks)[wanted] * importance * float((forms @ real).max())
+    value = float(cells.max() if goal == "max" else cells.sum())
+    return task.choice(
+        masks,
+        [int(w) for w in weights],
+        kind="interactions",
+        objective=value * task.unit,
+        bound=min(bound, value) * task.unit,
+        reason=f"{len(masks)} interactions were measured with unequal noise, for the least "
+        f"{'maximal' if goal == 'max' else 'total'} variance, within {100 * max(0.0, value / bound - 1):.2g} % of a proved bound.",
+    )
+
+
+def _block_weights(task: Task, masks: Sequence[int], q: Floats) -> Ints:
+    """Integers w_S with w_S^2 times the gain of the rows of S in proportion to the precisions."""
+    shape = task.lattice.domain.shape
+    logs = np.array(
+        [sum(np.log(float(contrast_gain(shape[a]))) for a in task.lattice.axes(m)) for m in masks]
+    )
+    wish = np.exp(0.5 * (np.log(q) - logs) - (0.5 * (np.log(q) - logs)).max())
+    reach = np.exp(0.5 * logs)
+    # As fine as the sizes allow: SMALLEST for the smallest weight, while no row entry times weight passes the limit.
+    scale = min(
+        max(SMALLEST / float(wish.min()), float(LARGEST)), LARGEST_BLOCK / float((wish * reach).max())
+    )
+    if scale * float(wish.min()) < 4:
+        raise RefusedError("interactions of this many values leave 64-bit integers.", code="query.overflow")
+    made: Ints = np.rint(wish * scale).astype(np.int64)
+    return made
+
+
+def _multipliers(
+    family: Family, free: Bits, wanted: Ints, importance: Floats, forms: Floats, goal: Goal
+) -> tuple[Floats, Floats]:
+    """Maximise the concave dual over the shares of the cuboids and of the cost forms (in logarithms)."""
+    m, j = len(importance), len(forms)
+    fixed = goal == "total"
+    if fixed and j == 1:
+        return np.ones(m), np.ones(1)
+
+    def read(theta: Floats) -> tuple[Floats, Floats]:
+        c = np.ones(m) if fixed else _simplex(theta[:m])
+        return c, (np.ones(1) if j == 1 else _simplex(theta[-j:]))
+
+    def dual(theta: Floats) -> tuple[float, Floats]:
+        c, prices = read(theta)
+        slopes = np.zeros(len(family))
+        slopes[wanted] = c * importance
+        g = np.maximum(cell_variances_adjoint(family, slopes)[free], 1e-300)
+        b = np.maximum(prices @ forms, 1e-300)
+        roots = np.sqrt(g * b)
+        value = float(roots.sum())
+        parts = []
+        if not fixed:
+            spread = np.zeros(len(family))
+            spread[free] = 0.5 * roots / g
+            by_c = cell_variances(family, spread)[wanted] * importance
+            parts.append(c * (by_c - float(c @ by_c)))
+        if j > 1:
+            by_price = forms @ (0.5 * roots / b)
+            parts.append(prices * (by_price - float(prices @ by_price)))
+        return -np.log(value), -np.concatenate(parts) / value
+
+    start = np.zeros((0 if fixed else m) + (0 if j == 1 else j))
+    _, point = minimise(dual, start, 2000, 1e-13)
+    c, prices = read(point)
+    return _polished(family, free, wanted, importance, forms, c, prices, fixed)
+
+
+def _polished(
+    family: Family,
+    free: Bits,
+    wanted: Ints,
+    importance: Floats,
+    forms: Floats,
+    c: Floats,
+    prices: Floats,
+    fixed: bool,
+) -> tuple[Floats, Floats]:
+    """Multiplicative steps, which never lose: each share grows with the variance, or cost, that it stands for."""
+    best = (np.inf, c, prices)
+    for step in range(POLISH):
+        slopes = np.zeros(len(family))
+        slopes[wanted] = c * importance
+        g = np.maximum(cell_variances_adjoint(family, slopes)[free], 1e-300)
+        b = np.maximum(prices @ forms, 1e-300)
+        spread = np.zeros(len(family))
+        spread[free] = np.sqrt(b / g)
+        cells = cell_variances(family, spread)[wanted] * importance
+        costs = forms @ np.sqrt(g / b)
+        bound = float(np.sqrt(g * b).sum())
+        gap = float((cells.sum() if fixed else cells.max()) * costs.max()) / bound**2 - 1
+        if gap < best[0]:
+            best = (gap, c, prices)
+        if gap < 1e-6 or (step > 100 and gap < 1e-4):
+            break
+        if not fixed:
+            c = _shares(c * cells)
+        if len(forms) > 1:
+            prices = _shares(prices * costs)
+    return best[1], best[2]
+
+
+def _shares(values: Floats) -> Floats:
+    made: Floats = values / values.sum()
+    return made
+
+
+def _simplex(theta: Floats) -> Floats:
+    powers = np.exp(theta - theta.max())
+    made: Floats = powers / powers.sum()
+    return made
+
+
+@dataclass(frozen=True)
+class Fourier(Strategy):
+    """Measure the interactions of all published cuboids directly, alike or with a given emphasis.
+
+    On binary attributes these are the Fourier coefficients. Rows of attributes with more values are n I - J.
+
+    Parameters
+    ----------
+    even
+        True: the same weight for each interaction. False: precisions as :class:`Unequal` would choose them in L2.
+
+    Examples
+    --------
+    >>> domain = Domain({"a": 2, "b": 2})
+    >>> made = Fourier().choose(domain, [("a",), ("b",)], [1, 1], Policy(domain), Epsilon(1))
+    >>> made.sets
+    (('a',), ('b',), ())
+    """
+
+    even: bool = True
+    name: str = "fourier"
+
+    def choose(
+        self, domain: Domain, published: Sets, weights: Sequence[float], policy: Policy, loss: Loss
+    ) -> Choice:
+        task = Task(domain, published, weights, policy, loss)
+        if not task.wanted:
+            return task.choice([], reason="Everything that is published is known exactly.")
+        if changed_sets(task.lattice, policy) is None:
+            raise InputError(
+                "interactions are measured under policies without public facts only: expected none. Use cuboids.",
+                code="cubes.facts",
+            )
+        if not self.even:
+            return optimal_blocks(task, "total")
+        family = Family(task.lattice, task.wanted)
+        masks = [
+            int(mask)
+            for mask in family.masks
+            if not task.is_known(int(mask)) and all(domain.shape[a] > 1 for a in task.lattice.axes(int(mask)))
+        ]
+        return task.choice(
+            masks, kind="interactions", reason=f"{len(masks)} interactions were measured directly, alike."
+        )

@@ -1,0 +1,243 @@
+"""Cuboids with unequal noise, optimised. Owns :class:`Weighing`: the objective, its slopes and the search.
+
+Weights w of the measured cuboids enter through precisions w^2 of the least-squares estimate, and through the sensitivity. The
+product of noise and variances does not change when all weights are multiplied, so that logarithms of weights are free. In
+L2 the problem is convex in the squares and one descent finds the optimum; in L1 it is not, and descents from several
+starts are followed by exchanges of one measured cuboid. Floats throughout: the result is rounded to integer
+weights, and only their certified sensitivity scales noise. Imports ``choose``, ``variances``, ``descent``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from policygraph.errors import RefusedError
+from policygraph.public.cubes.choose import Task
+from policygraph.public.cubes.descent import minimise
+from policygraph.public.cubes.lattice import Family, Floats, Ints
+from policygraph.public.cubes.variances import block_precisions, cell_variances_adjoint, known_blocks
+
+__all__ = ["Goal", "Weighing", "rounded"]
+
+Goal = Literal["total", "max"]
+
+LOWEST = -16.0
+DROPPED = 1e-6
+RANDOM_STARTS = 40
+EXCHANGED = 12
+MOST_CANDIDATES = 4096
+SMALL = 1e-4
+"""A weight below this share of the largest counts as not measured when cuboids are exchanged."""
+SHARPNESS = (30.0, 300.0, 3000.0)
+BATCH = 4_000_000
+
+
+class Weighing:
+    """Noise of the weights times total or largest variance after least squares.
+
+    Notes
+    -----
+    Precisions of blocks are ``from_weights @ w^2``, variances of published cuboids ``to_cells @ (1 / precisions)``; with some
+    thousand candidates at most these are dense matrices, and many trials are one matrix product.
+    """
+
+    def __init__(self, task: Task, goal: Goal) -> None:
+        self.task, self.goal = task, goal
+        if len(task.candidates) > MOST_CANDIDATES:
+            raise RefusedError(
+                f"{len(task.candidates)} cuboids may be measured: expected at most {MOST_CANDIDATES} for unequal noise. "
+                "Publish fewer, or measure all of them alike.",
+                code="cubes.too-many",
+            )
+        family = Family(task.lattice, [*task.candidates, *task.wanted])
+        measured, wanted = family.at(task.candidates), family.at(task.wanted)
+        self.forms = task.costs.forms
+        self.power = 1 if task.loss.norm == "l1" else 2
+        units = np.zeros((len(family), len(measured)))
+        units[measured, np.arange(len(measured))] = 1.0
+        spread = np.zeros((len(family), len(wanted)))
+        spread[wanted, np.arange(len(wanted))] = task.wanted_importance
+        cells = cell_variances_adjoint(family, spread)
+        # Blocks that no published cuboid has, or that are known, need no estimate.
+        free = (cells.max(axis=1) > 0) & ~known_blocks(family, task.known)
+        self.from_weights: Floats = np.ascontiguousarray(block_precisions(family, units)[free])
+        self.to_cells: Floats = np.ascontiguousarray(cells[free].T)
+        self.total: Floats = self.to_cells.sum(axis=0)
+
+    def value(self, weights: Floats) -> Floats:
+        """Objectives of weights, one column for each trial."""
+        q = self.from_weights @ np.square(weights)
+        costs = (self.forms @ weights**self.power).max(axis=0) ** (2 / self.power)
+        with np.errstate(divide="ignore"):
+            blocks = 1.0 / q
+        if self.goal == "total":
+            made: Floats = costs * (self.total @ blocks)
+            return made
+        finite = np.isfinite(blocks).all(axis=0)
+        worst = (self.to_cells @ np.where(np.isfinite(blocks), blocks, 0.0)).max(axis=0)
+        return np.where(finite, costs * worst, np.inf)
+
+    def smooth(
+        self, theta: Floats, matrix: Floats, forms: Floats, sharpness: float, norm: float
+    ) -> tuple[float, Floats]:
+        """Logarithm of the objective with soft maxima, and its slopes, at logarithms of some weights.
+
+        ``norm`` replaces the L1 norm of the sensitivity on the way from the convex problem (2) to it (1).
+        """
+        weights = np.exp(theta - theta.max())
+        squares = weights * weights
+        blocks = 1.0 / np.maximum(matrix @ squares, 1e-140)
+        if self.goal == "total":
+            total = float(self.total @ blocks)
+            value, by_blocks = np.log(total), self.total / total
+        else:
+            cells = np.maximum(self.to_cells @ blocks, 1e-250)
+            value, soft = _soft_max(np.log(cells), sharpness)
+            by_blocks = (soft / cells) @ self.to_cells
+        gradient = (-(by_blocks * blocks * blocks) @ matrix) * 2 * squares
+        powers = weights**norm
+        costs = np.maximum(forms @ powers, 1e-250)
+        level, soft = _soft_max(np.log(costs), sharpness)
+        value += 2 / norm * level
+        gradient += 2 * ((soft / costs) @ forms) * powers
+        return float(value), gradient
+
+    def descend(
+        self, weights: Floats, steps: int, stages: Sequence[float] | None = None, norm: float | None = None
+    ) -> Floats:
+        """Follow the slopes from some weights, those that are 0 left out; soft maxima get sharper in stages."""
+        on = np.flatnonzero(weights > DROPPED * weights.max())
+        matrix, forms = np.ascontiguousarray(self.from_weights[:, on]), self.forms[:, on]
+        soft = self.goal == "max" or len(self.forms) > 1
+        theta = np.log(weights[on] / weights.max())
+        for stage in (stages or SHARPNESS) if soft else (1.0,):
+            power = float(self.power) if norm is None else norm
+            _, theta = minimise(
+                partial(self.smooth, matrix=matrix, forms=forms, sharpness=stage, norm=power), theta, steps
+            )
+            theta = np.maximum(theta - theta.max(), LOWEST)
+        made = np.zeros(len(weights))
+        made[on] = np.exp(theta)
+        return made
+
+    def best_of(self, weights: Floats) -> tuple[float, Floats]:
+        """Objective and weights, small ones dropped where that does not hurt."""
+        trials = np.stack([np.where(weights < cut, 0.0, weights) for cut in (0.0, 1e-5, SMALL, 1e-3)], axis=1)
+        values = self.value(trials)
+        at = int(np.flatnonzero(values <= values.min() * (1 + 1e-9))[-1])
+        return float(values[at]), trials[:, at]
+
+    def search(self, starts: Sequence[Floats], seconds: float) -> tuple[float, Floats]:
+        """Descend from starts and exchange measured cuboids; the best objective with its weights."""
+        end = time.monotonic() + seconds
+        found = [self.best_of(weights) for weights in starts]
+        found += [self.best_of(self.descend(weights, 400)) for weights in starts]
+        if self.power == 2:
+            return min(found, key=lambda item: item[0])
+        found.append(self._by_homotopy(end))
+        draws = np.random.default_rng(20)  # a fixed seed: nothing here is private
+        for at in range(RANDOM_STARTS):
+            if time.monotonic() > end - seconds / 2:
+                break
+            start = np.exp(draws.normal(size=len(starts[0])) * (1.0 + at % 3))
+            found.append(self.best_of(self.descend(start, 60, stages=(100.0,))))
+        found.sort(key=lambda item: item[0])
+        best = found[0]
+        for value, weights in found[:EXCHANGED]:
+            if time.monotonic() > end:
+                break
+            best = min(best, self._exchange(value, weights, end), key=lambda item: item[0])
+        polished = self.best_of(self.descend(best[1], 400))
+        return min(best, polished, key=lambda item: item[0])
+
+    def _by_homotopy(self, end: float) -> tuple[float, Floats]:
+        """Start at the convex L2 problem and bend its norm to L1 in steps."""
+        weights = np.ones(self.from_weights.shape[1])
+        for norm in np.linspace(2.0, 1.0, 12):
+            weights = self.descend(np.maximum(weights, 1e-5), 150, stages=(100.0,), norm=float(norm))
+            if time.monotonic() > end:
+                break
+        return self.best_of(weights)
+
+    def _exchange(self, best: float, weights: Floats, end: float) -> tuple[float, Floats]:
+        """Drop, add or replace one measured cuboid while that helps, descending after each."""
+        improved = True
+        while improved and time.monotonic() < end:
+            improved = False
+            trials = self._trials(weights)
+            for at in np.argsort(self._values(trials))[:8]:
+                value, made = self.best_of(self.descend(trials[:, at], 100, stages=(300.0,)))
+                if value < best * (1 - 1e-5):
+                    best, weights, improved = value, made, True
+                    break
+        return best, weights
+
+    def _trials(self, weights: Floats) -> Floats:
+        masks = self.task.candidates
+        place = {mask: at for at, mask in enumerate(masks)}
+        on = np.flatnonzero(weights > SMALL * weights.max())
+        base = np.where(weights > SMALL * weights.max(), weights, 0.0)
+        typical = float(base[on].mean())
+        columns = []
+        for at in range(len(masks)):
+            if base[at] == 0:
+                columns += [_with(base, {at: typical}), _with(base, {at: typical / 4})]
+        for at in on.tolist():
+            if len(on) > 1:
+                columns.append(_with(base, {at: 0.0}))
+            for other in _near(masks[at], self.task.top):
+                to = place.get(other)
+                if to is not None:
+                    columns.append(_with(base, {at: 0.0, to: base[to] + base[at]}))
+        return np.stack(columns, axis=1)
+
+    def _values(self, trials: Floats) -> Floats:
+        width = max(1, BATCH // len(self.from_weights))
+        parts = [self.value(trials[:, at : at + width]) for at in range(0, trials.shape[1], width)]
+        return np.concatenate(parts)
+
+
+def _with(weights: Floats, changes: dict[int, float]) -> Floats:
+    made = weights.copy()
+    for at, value in changes.items():
+        made[at] = value
+    return made
+
+
+def _near(mask: int, top: int) -> list[int]:
+    """Cuboids with one attribute more, one less, or one exchanged."""
+    inside = [1 << a for a in range(top.bit_length()) if mask >> a & 1]
+    outside = [1 << a for a in range(top.bit_length()) if (top & ~mask) >> a & 1]
+    return (
+        [mask ^ a for a in inside]
+        + [mask | b for b in outside]
+        + [mask ^ a | b for a in inside for b in outside]
+    )
+
+
+def _soft_max(logs: Floats, sharpness: float) -> tuple[float, Floats]:
+    """Logarithm of a soft maximum, and the share of each in it."""
+    if len(logs) == 1:
+        return float(logs[0]), np.ones(1)
+    top = float(logs.max())
+    powers = np.exp(sharpness * (logs - top))
+    total = float(powers.sum())
+    return top + np.log(total) / sharpness, powers / total
+
+
+def rounded(weights: Floats, largest: int) -> Ints:
+    """Integer weights in proportion, the largest given, divided by what they share.
+
+    Examples
+    --------
+    >>> rounded(np.array([0.5, 0.25, 0.0]), 1000).tolist()
+    [2, 1, 0]
+    """
+    whole: Ints = np.rint(weights * (largest / weights.max())).astype(np.int64)
+    made: Ints = whole // max(1, int(np.gcd.reduce(whole)))
+    return made
