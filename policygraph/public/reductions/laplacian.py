@@ -90,13 +90,13 @@ def solve_graph(size: int, u: Ints, v: Ints, lone: Ints, grounded: Ints, right: 
     return out
 
 
-def solve_system(matrix: Any, right: Floats, start: Floats | None = None) -> Floats:
+def solve_system(matrix: Any, right: Floats, start: Floats | None = None, *, strict: bool = True) -> Floats:
     """Solve with a symmetric M-matrix: a sparse factorisation, or conjugate gradients where it is large.
 
     Raises
     ------
     RefusedError
-        When conjugate gradients do not converge.
+        When conjugate gradients do not converge and ``strict`` is true; otherwise the last step is returned.
     """
     from scipy.sparse.linalg import LinearOperator, cg, splu
 
@@ -106,7 +106,7 @@ def solve_system(matrix: Any, right: Floats, start: Floats | None = None) -> Flo
     diagonal = matrix.diagonal()
     scale = LinearOperator(matrix.shape, matvec=lambda x: x / diagonal, dtype=np.float64)
     found, failed = cg(matrix.tocsr(), right, x0=start, rtol=TOLERANCE, M=scale, maxiter=STEPS)
-    if failed:
+    if failed and strict:
         raise RefusedError(
             f"a Laplacian of {len(right):,} cells was not solved in {STEPS:,} steps: expected a graph that is better "
             "connected.",

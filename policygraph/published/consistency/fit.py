@@ -18,6 +18,7 @@ from policygraph.public.reductions import (
     LineTransform,
     Reduction,
 )
+from policygraph.public.reductions.base import graph_of
 from policygraph.published.consistency.line import isotonic_lines
 from policygraph.published.consistency.obstacle import nearest_forest, nearest_graph
 from policygraph.published.consistency.rounding import round_in_order
@@ -62,29 +63,26 @@ def consistent(reduction: Reduction, noisy: Any) -> Ints:
         return isotonic_lines(cells, reduction.shape, exact_total=reduction.exact_totals)
     if isinstance(reduction, ForestTransform):
         found = nearest_forest(cells, reduction.order, reduction.above, reduction.fixed)
-        return round_in_order(found, cells, reduction.post_order, _pieces(reduction))
+        order = reduction.post_order
+        ends = reduction.parent[order] < 0
+        pieces = np.concatenate([[0], np.cumsum(ends)[:-1]])
+        kept = np.isin(order[ends], reduction.fixed)
+        return round_in_order(found, order, pieces, _totals(cells[order], pieces, kept))
     if isinstance(reduction, (EdgeTransform, GridTransform)):
         u, v = (reduction.u, reduction.v) if isinstance(reduction, EdgeTransform) else reduction.edges()
         lone = reduction.lone if isinstance(reduction, EdgeTransform) else reduction.roots[:0]
         loose = reduction.roots[:0] if reduction.exact_totals else reduction.roots
         found = nearest_graph(cells, u, v, np.concatenate([lone, loose]))
-        from policygraph.public.reductions.base import graph_of
-
         labels = graph_of(reduction.policy).components()
         order = np.argsort(labels, kind="stable")
-        return round_in_order(found, cells, order, labels[order] if reduction.exact_totals else None)
+        kept = np.isin(np.arange(labels.max() + 1), labels[reduction.roots]) & reduction.exact_totals
+        return round_in_order(found, order, labels[order], _totals(cells[order], labels[order], kept))
     raise InputError(
         f"{type(reduction).__name__}: expected a transform of a policy graph.", code="consistency.reduction"
     )
 
 
-def _pieces(forest: ForestTransform) -> Ints | None:
-    """Number of the tree of each cell in post-order, where totals are fixed."""
-    if not len(forest.fixed):
-        return None
-    order = forest.post_order
-    ends = np.isin(order, forest.fixed)
-    if int((forest.parent < 0).sum()) != len(forest.fixed):
-        # Trees on bottom have no fixed total; they come as pieces of their own, whose sums are merely rounded.
-        ends = forest.parent[order] < 0
-    return np.concatenate([[0], np.cumsum(ends)[:-1]])
+def _totals(laid: Ints, pieces: Ints, kept: npt.NDArray[np.bool_]) -> Ints:
+    """Exact totals of the pieces that have one, -1 for the others."""
+    sums = np.add.reduceat(laid, np.flatnonzero(np.diff(pieces, prepend=-1)))
+    return np.where(kept, np.maximum(sums, 0), -1)
