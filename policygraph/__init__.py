@@ -23,7 +23,14 @@ if TYPE_CHECKING:
     )
     from policygraph.private.audit import audit
     from policygraph.private.ledger import Ledger
-    from policygraph.private.mechanisms import Gaussian, Laplace
+    from policygraph.private.mechanisms import (
+        Gaussian,
+        Laplace,
+        Transformed,
+        TransformedConsistent,
+        TransformedGaussian,
+        TransformedLaplace,
+    )
     from policygraph.private.noise import SecureSource, SeededSource
     from policygraph.public import query as queries
     from policygraph.public.constraints import (
@@ -60,7 +67,14 @@ _WHERE = {
     ],
     "policygraph.private.audit": ["audit"],
     "policygraph.private.ledger": ["Ledger"],
-    "policygraph.private.mechanisms": ["Gaussian", "Laplace"],
+    "policygraph.private.mechanisms": [
+        "Gaussian",
+        "Laplace",
+        "Transformed",
+        "TransformedConsistent",
+        "TransformedGaussian",
+        "TransformedLaplace",
+    ],
     "policygraph.private.noise": ["SecureSource", "SeededSource"],
     "policygraph.public.constraints": [
         "Cell",
@@ -118,6 +132,10 @@ __all__ = [
     "Sensitivity",
     "StructuralZero",
     "Total",
+    "Transformed",
+    "TransformedConsistent",
+    "TransformedGaussian",
+    "TransformedLaplace",
     "__version__",
     "audit",
     "count",
