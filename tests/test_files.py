@@ -211,7 +211,8 @@ cubiod = ["sex"]
 
 [[public]]
 total = true
-zeros = [["F", 0]]
+zeros = [["F", 0, 0]]
+equals = 3
 
 [[public]]
 cells = {of = ["sex", "age"], values = [
@@ -238,11 +239,11 @@ cuboids = [["sx"], 3]
         "public[0].cuboid[0]": (13, "Did you mean 'sex'?"),
         "public[0].cuboid[2]": (13, "'age' is named twice"),
         "public[1].cubiod": (16, "Did you mean 'cuboid'?"),
-        "public[2]": (18, "total and zeros together"),
-        "public[3].cells.values[1][0]": (23, "Did you mean 'F'?"),
-        "public[3].cells.values[1][1]": (23, "age has no value 9"),
-        "release[0].cuboids[1]": (29, "3: expected a list"),
-        "dta": (31, "Did you mean 'data'?"),
+        "public[2]": (18, "not beside total and zeros"),
+        "public[3].cells.values[1][0]": (24, "Did you mean 'F'?"),
+        "public[3].cells.values[1][1]": (24, "age has no value 9"),
+        "release[0].cuboids[1]": (30, "3: expected a list"),
+        "dta": (32, "Did you mean 'data'?"),
     }
     assert set(found) == set(expected)
     for path, (line, words) in expected.items():
@@ -270,12 +271,10 @@ cuboids = [["sx"], 3]
         ("[network]\ndirected = true\n", "network.nodes", "missing"),
         (NETWORK + 'multipel = true\n', "network.multipel", "Did you mean 'multiple'?"),
         ("public = 3\n" + TABLE, "public", "expected a list"),
-        (TABLE + "[neighbours]\nbottom = true\n", "neighbours.bottom", "added and removed one by one already"),
-        (TABLE + '[neighbours]\ngraph = "none"\nbottom = true\n', "neighbours.bottom", "needs a graph"),
         (TABLE + '[neighbours]\ngraph = "gird"\n', "neighbours.graph", "Did you mean 'grid'?"),
         (TABLE + "[neighbours]\ngraph = 3\n", "neighbours.graph", "3: expected full"),
         (TABLE + '[neighbours]\ngraph = "line"\n', "neighbours.graph", "which one is ordered"),
-        (TABLE + "[neighbours]\ngraph = {threshold = 0}\n", "neighbours.graph", "theta=0"),
+        (TABLE + "[neighbours]\ngraph = {threshold = 0}\n", "neighbours.graph", "threshold = 0: expected"),
         (TABLE + '[neighbours]\ngraph = {threshold = 2, attribute = "Age"}\n', "neighbours.graph.attribute", "Did you mean 'age'?"),
         (TABLE + "[neighbours]\ngraph = {treshold = 2}\n", "neighbours.graph.treshold", "Did you mean 'threshold'?"),
         (TABLE + '[neighbours]\ngraph = "full"\nstrength = "markov"\n[[public]]\ntotal = true\n', "neighbours.strength", "induced"),
@@ -302,7 +301,15 @@ cuboids = [["sx"], 3]
         (NETWORK + '[[release]]\ncuboid = ["a"]\n', "release[0].cuboid", "expected adjacency or mixing"),
         (NETWORK + '[[release]]\nmixing = {0 = "a", 9 = "b"}\n', "release[0].mixing.9", "no node"),
         (NETWORK + '[[release]]\nmixing = ["a", "b"]\n', "release[0].mixing", "2 groups for 7 nodes"),
-        (NETWORK + '[data]\nunknown = "drop"\n', "data.unknown", "a network has no attributes"),
+        (NETWORK + '[data]\nunknown = {other = {a = 1}}\n', "data.unknown.a", "a network has no attributes"),
+        (NETWORK + '[data]\ncolumns = {form = "a"}\n', "data.columns.form", "Did you mean 'from'?"),
+        (NETWORK + '[data]\nduplicates = "drop"\n', "data.duplicates", "expected 'error' or 'merge'"),
+        (TABLE + '[data]\nduplicates = "merge"\n', "data.duplicates", "edge lists"),
+        (TABLE + '[public]\ncuboid = ["sex"]\n', "public", "write [[public]]"),
+        (TABLE + '[release]\ncuboid = ["sex"]\n', "release", "write [[release]]"),
+        ("[domain]\na = 100000000000000000000\n", "domain.a", "at most 2^62 values"),
+        ("[domain]\na = [1.5, nan]\n", "domain.a", "nan"),
+        ("[domain]\na = [true, 0, 5]\n", "domain.a", "true or false beside whole numbers"),
         (TABLE + "[[release]]\nadjacency = true\n", "release[0].adjacency", "a table has no adjacency"),
         (TABLE + '[[release]]\nprefix = "ag"\n', "release[0].prefix", "Did you mean 'age'?"),
         (TABLE + '[[release]]\nranges = {attribute = "age", pairs = [[3, 1]]}\n', "release[0].ranges", "low <= high"),
@@ -447,3 +454,43 @@ def test_the_json_schema_is_one_and_finds_mistakes() -> None:
         TABLE + "[[release]]\ncuboid = 'sex'\n",
     ):
         assert not check.is_valid(tomllib.loads(bad))
+
+
+def test_two_mistakes_in_data_are_both_reported() -> None:
+    found = problems_of(TABLE + '[data]\nunknown = "ignore"\ncolumns = {Sex = "x"}\n')
+    assert set(found) == {"data.unknown", "data.columns.Sex"}
+    found = problems_of(TABLE + '[data]\nunknown = {other = {sex = "X"}}\ncolumns = {Sex = "x", age = 3}\n')
+    assert set(found) == {"data.unknown.sex", "data.columns.Sex", "data.columns.age"}
+
+
+@pytest.mark.parametrize("lines", ["bottom = true", 'graph = "none"\nbottom = true'])
+def test_bottom_without_a_graph_says_what_is_so_already(lines: str) -> None:
+    assert loads(TABLE + f"[neighbours]\n{lines}\n").policy == loads(TABLE).policy
+
+
+def test_several_facts_in_one_table_are_as_many_facts() -> None:
+    directed = "[network]\nnodes = 3\ndirected = true\n"
+    both = loads(directed + '[[public]]\nin_degrees = "all"\nout_degrees = [0, 1]\n')
+    apart = loads(directed + '[[public]]\nin_degrees = "all"\n[[public]]\nout_degrees = [0, 1]\n')
+    assert both.policy == apart.policy
+    assert len(both.policy.constraints) == 2
+    found = problems_of(TABLE + '[[public]]\ntotal = true\ndegrees = [0]\n')
+    assert set(found) == {"public[0].degrees"}
+
+
+def test_rules_for_edge_lists_are_read_and_written() -> None:
+    file = loads(
+        NETWORK + '[data]\nunknown = "drop"\nduplicates = "merge"\nloops = "drop"\ncolumns = {from = "a", to = "b"}\n'
+    )
+    assert file.policy.unknown == "drop"
+    assert file.edges == {"duplicates": "merge", "loops": "drop"}
+    assert file.columns == {"from": "a", "to": "b"}
+    again = loads(dumps(file.policy, file.releases, columns=file.columns, edges=file.edges))
+    assert (again.policy, again.edges, again.columns) == (file.policy, file.edges, file.columns)
+    assert loads(NETWORK).edges is None
+
+
+@pytest.mark.parametrize("path", [5, None])
+def test_a_path_that_is_none(path: object) -> None:
+    with pytest.raises(InputError):
+        load(path)  # type: ignore[arg-type]

@@ -22,6 +22,8 @@ __all__ = ["Cells", "Domain", "Label", "Network"]
 Label = str | int | float | bool
 Labels = tuple[Label, ...] | range
 Cells = npt.NDArray[np.int64]
+MOST_VALUES = 2**62
+"""Most values of one attribute."""
 
 
 def _read_labels(where: str, given: int | Sequence[Label]) -> Labels:
@@ -31,15 +33,23 @@ def _read_labels(where: str, given: int | Sequence[Label]) -> Labels:
             code="domain.labels",
             value=given,
         )
-    if isinstance(given, int):
-        if given < 1:
-            raise InputError(
-                f"{where} = {given}: expected at least one value.", code="domain.labels", value=given
+    if isinstance(given, (int, np.integer)):
+        if not 1 <= given <= MOST_VALUES:
+            expected = (
+                "at least one value" if given < 1 else "at most 2^62 values, which an index can tell apart"
             )
-        return range(given)
+            raise InputError(f"{where} = {given}: expected {expected}.", code="domain.labels", value=given)
+        return range(int(given))
     if isinstance(given, range) and given.start == 0 and given.step == 1 and len(given) > 0:
         return given
-    labels = tuple(given)
+    try:
+        labels = tuple(given)
+    except TypeError:
+        raise InputError(
+            f"{where} = {given!r}: expected a list of labels or how many values there are.",
+            code="domain.labels",
+            value=given,
+        ) from None
     if not labels:
         raise InputError(f"{where} = []: expected at least one label.", code="domain.labels", value=given)
     for label in labels:
@@ -49,6 +59,20 @@ def _read_labels(where: str, given: int | Sequence[Label]) -> Labels:
                 code="domain.labels",
                 value=label,
             )
+        if label != label:
+            raise InputError(
+                f"{where} has the label nan, which is equal to nothing: expected text such as 'none' instead.",
+                code="domain.labels",
+                value=label,
+            )
+    if any(isinstance(label, bool) for label in labels) and any(
+        type(label) is int or (type(label) is float and label in (0.0, 1.0)) for label in labels
+    ):
+        raise InputError(
+            f"{where} has true or false beside whole numbers, and 1 in the data could mean either: expected one kind.",
+            code="domain.labels",
+            value=labels,
+        )
     seen: set[tuple[type, Label]] = set()
     texts: set[str] = set()
     for label in labels:

@@ -26,19 +26,29 @@ def read_facts(given: list[Any], domain: AnyDomain, problems: Problems) -> list[
         _check(fact, domain, path, problems)
         if problems.under(*path) or problems.under("domain"):
             continue
-        try:
-            constraint = from_spec(_with_defaults(fact))
-            constraint.n_rows(domain)
-        except InputError as cause:
-            problems.add(path, str(cause))
-            continue
-        try:
-            constraint.values(domain)
-        except InputError as cause:
-            problems.add((*path, "equals"), str(cause))
-            continue
-        out.append(constraint)
+        for single in _singles(fact):
+            place = path if len(single) == len(fact) else (*path, next(iter(single)))
+            try:
+                constraint = from_spec(_with_defaults(single))
+                constraint.n_rows(domain)
+            except InputError as cause:
+                problems.add(place, str(cause))
+                continue
+            try:
+                constraint.values(domain)
+            except InputError as cause:
+                problems.add((*path, "equals"), str(cause))
+                continue
+            out.append(constraint)
     return out
+
+
+def _singles(fact: dict[str, Any]) -> list[dict[str, Any]]:
+    """Several facts in one table are as many facts; published values would not say whose they are."""
+    from policygraph.public.files.schema import FACTS
+
+    kinds = [key for key in fact if key in FACTS]
+    return [{key: fact[key]} for key in kinds] if len(kinds) > 1 else [fact]
 
 
 def _with_defaults(fact: dict[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,9 @@ from policygraph.public.query import Query
 
 __all__ = ["PolicyFile", "json_schema", "load", "loads"]
 
+EDGE_RULES = ("duplicates", "loops")
+ENDS = ("from", "to")
+
 
 @dataclass(frozen=True)
 class PolicyFile:
@@ -40,7 +43,10 @@ class PolicyFile:
     query
         All of them as one query; it is what the file's sensitivity is about.
     columns
-        Column of each attribute that has another name in the data; None when there is none.
+        Column of each attribute that has another name in the data, or of the ends ``from`` and ``to`` of an edge list;
+        None when there is none.
+    edges
+        Rules for an edge list (``duplicates``, ``loops``); None when there is none.
     text
         The file as it was read.
     path
@@ -51,6 +57,7 @@ class PolicyFile:
     releases: tuple[Query, ...]
     query: Query
     columns: Mapping[str, str] | None = None
+    edges: Mapping[str, str] | None = None
     text: str = field(default="", repr=False)
     path: str | None = None
 
@@ -63,6 +70,10 @@ def load(path: str | os.PathLike[str]) -> PolicyFile:
     PolicyFileError
         With all mistakes of the file.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(
+            f"path={path!r}: expected the path of a policy file (TOML).", code="file.missing", value=path
+        )
     name = os.fspath(path)
     try:
         text = FilePath(name).read_text(encoding="utf-8-sig")
@@ -119,8 +130,11 @@ def _read(text: str, path: str | None) -> PolicyFile:
         made = _read_parts(given, domain, problems)
         if made is not None and not problems.found:
             policy, releases, query = made
-            columns = given.get("data", {}).get("columns")
-            return PolicyFile(policy, tuple(releases), query, columns, text, path)
+            data = given.get("data", {})
+            edges = {key: data[key] for key in EDGE_RULES if data.get(key, "error") != "error"}
+            return PolicyFile(
+                policy, tuple(releases), query, data.get("columns"), edges or None, text=text, path=path
+            )
     raise PolicyFileError(source, problems.listed())
 
 
@@ -222,12 +236,7 @@ def _read_graph(given: dict[str, Any], domain: AnyDomain, problems: Problems) ->
         return None
     form, bottom = neighbours.get("graph", "none"), neighbours.get("bottom", False)
     if form == "none":
-        if bottom is True:
-            problems.add(
-                ("neighbours", "bottom"),
-                "bottom = true needs a graph. Without one, records are added and removed one by one already, as far as "
-                'the public facts allow: leave bottom out, or write graph = "full" beside it.',
-            )
+        # Without a graph records appear and vanish already, as far as the public facts allow: bottom adds nothing.
         return None
     if problems.under("neighbours", "graph"):
         return None
@@ -265,20 +274,36 @@ def _read_graph(given: dict[str, Any], domain: AnyDomain, problems: Problems) ->
             attribute, domain, ("neighbours", "graph", "attribute"), problems
         ):
             return None
-    return _try(lambda: PolicyGraph.from_spec(domain, form, bottom), ("neighbours", "graph"), problems)
+    try:
+        return PolicyGraph.from_spec(domain, form, bottom)
+    except PolicyGraphError as cause:
+        # The rule has another name for it in Python.
+        problems.add(("neighbours", "graph"), str(cause).replace("theta=", "threshold = "))
+        return None
 
 
 def _check_data(given: dict[str, Any], domain: AnyDomain, problems: Problems) -> None:
     data = given.get("data", {})
-    if problems.under("data"):
+    if not isinstance(data, dict):
         return
-    if isinstance(domain, Network):
-        for key in data:
-            if data[key] != "error":
-                problems.add(("data", key), f"a network has no attributes: expected no {key} here.")
-        return
+    network = isinstance(domain, Network)
+    for key in () if network else EDGE_RULES:
+        if key in data and not problems.under("data", key):
+            problems.add(("data", key), f"{key} is about edge lists: expected it beside [network] only.")
     for key in ("unknown", "columns"):
+        # A broken entry is reported already, and does not keep the others from being looked at.
         for name, value in (data.get(key) or {}).items() if isinstance(data.get(key), dict) else ():
             path = ("data", key, name)
-            if check_name(name, domain, path, problems) and key == "unknown":
+            if problems.under(*path):
+                continue
+            if isinstance(domain, Network):
+                _check_end(key, name, path, problems)
+            elif check_name(name, domain, path, problems) and key == "unknown":
                 check_label(name, value, domain, path, problems)
+
+
+def _check_end(key: str, name: str, path: tuple[str, ...], problems: Problems) -> None:
+    if key == "unknown":
+        problems.add(path, "a network has no attributes: expected unknown = 'error' or 'drop'.")
+    elif name not in ENDS:
+        problems.add(path, f"{shown(name)}: expected the ends of an edge, from and to.{near(name, ENDS)}")

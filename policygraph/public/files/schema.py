@@ -175,11 +175,16 @@ class _Table(BaseModel):
 
 
 class _OneOf(_Table):
-    """A table with exactly one of several keys."""
+    """A table with exactly one of several keys, unless ``several`` lets more pass."""
 
     @classmethod
     def choices(cls) -> tuple[str, ...]:
         raise NotImplementedError
+
+    @classmethod
+    def several(cls, value: dict[str, Any], given: list[str]) -> None:
+        """Refuse several of the keys in one table."""
+        raise _wrong(f"one of these, not {' and '.join(given)} together")
 
     @model_validator(mode="before")
     @classmethod
@@ -187,7 +192,7 @@ class _OneOf(_Table):
         if isinstance(value, dict):
             given = [key for key in cls.choices() if key in value]
             if len(given) > 1:
-                raise _wrong(f"one of these, not {' and '.join(given)} together")
+                cls.several(value, given)
             # A misspelt key is reported as such, and not once more as a missing one.
             if not given and all(key in cls.model_fields for key in value):
                 raise _wrong(f"one of {', '.join(cls.choices())}")
@@ -243,7 +248,7 @@ class Count(_OneOf):
 
 
 class Fact(_OneOf):
-    """One exact public fact."""
+    """One exact public fact, or several without published values."""
 
     total: Yes = None
     cuboid: Names | None = None
@@ -258,6 +263,13 @@ class Fact(_OneOf):
     @classmethod
     def choices(cls) -> tuple[str, ...]:
         return FACTS
+
+    @classmethod
+    def several(cls, value: dict[str, Any], given: list[str]) -> None:
+        if "equals" in value:
+            raise _wrong(
+                f"equals beside one fact, not beside {' and '.join(given)}; write a [[public]] for each"
+            )
 
 
 class Ranges(_Table):
@@ -310,8 +322,10 @@ class Data(_Table):
 
     unknown: Unknown = "error"
     columns: dict[StrictStr, StrictStr] | None = Field(
-        None, description="Column of an attribute that has another name."
+        None, description="Column of an attribute that has another name; of an edge list: from and to."
     )
+    duplicates: Literal["error", "merge"] = Field("error", description="Pairs that an edge list has twice.")
+    loops: Literal["error", "drop"] = Field("error", description="Loops, where the network has none.")
 
 
 class File(_Table):

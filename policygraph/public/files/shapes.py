@@ -39,6 +39,8 @@ def _trim(given: Any, path: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _message(error: Any, path: tuple[Any, ...]) -> str:
     kind, value = error["type"], error["input"]
+    if path in (("public",), ("release",)) and isinstance(value, dict):
+        return f"[{path[0]}] is a single table: write [[{path[0]}]], with two brackets; there can be several of them."
     if kind == "extra_forbidden":
         known = _known_keys(path[:-1])
         return f"this key is not known: expected {', '.join(known)}.{near(path[-1], known)}"

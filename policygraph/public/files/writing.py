@@ -13,7 +13,11 @@ __all__ = ["dumps"]
 
 
 def dumps(
-    policy: Policy, queries: Query | Iterable[Query] = (), *, columns: Mapping[str, str] | None = None
+    policy: Policy,
+    queries: Query | Iterable[Query] = (),
+    *,
+    columns: Mapping[str, str] | None = None,
+    edges: Mapping[str, str] | None = None,
 ) -> str:
     """Write a policy, and what is released under it, as the text of a policy file.
 
@@ -25,6 +29,8 @@ def dumps(
         One query, or several; each becomes a ``[[release]]``. Without any, a reader of the file releases every cell.
     columns
         Column of an attribute that has another name in the data.
+    edges
+        Rules for an edge list: ``duplicates``, ``loops``.
 
     Returns
     -------
@@ -60,8 +66,9 @@ def dumps(
                 f"the query is over {query.domain!r}, the policy over {policy.domain!r}: expected one domain for both.",
                 code="query.domain",
             )
-    if columns:
-        spec["data"] = {**spec.get("data", {}), "columns": dict(columns)}
+    if columns or edges:
+        more = {**(edges or {}), **({"columns": dict(columns)} if columns else {})}
+        spec["data"] = {**spec.get("data", {}), **more}
     if listed:
         spec["release"] = [_release(query) for query in listed]
     return tomli_w.dumps(spec)
