@@ -216,6 +216,11 @@ class System:
         for constraint in self.constraints:
             constraint.check(self.domain, table)
 
+    def check_sparse(self, cells: Ints, amounts: Ints) -> None:
+        """Do the same as :meth:`check` for counts that are given by their non-empty cells only."""
+        for constraint in self.constraints:
+            constraint.check_sparse(self.domain, cells, amounts)
+
     # Contradictions -----------------------------------------------------------------------------------------------
 
     def _check_margins(self) -> None:
@@ -288,6 +293,9 @@ class System:
         matrix, values = self._rows(constraints)
         known = [row for row, value in enumerate(values) if value is not None]
         if not known:
+            return True
+        if matrix[known].nnz and int(matrix[known].data.min()) < 0:
+            # With negative coefficients nothing bounds a cell, so that no search in a box can show a contradiction.
             return True
         largest = sum(abs(int(values[row] or 0)) for row in known) + 1
         model = cp_model.CpModel()

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.errors import InputError
+from policygraph.errors import InputError, RefusedError
 from policygraph.private.noise import Source
+from policygraph.public.domain import Network
 from policygraph.public.loss import Loss
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
@@ -28,6 +29,9 @@ __all__ = ["Calibrated", "Mechanism", "Noise", "certified", "true_answers"]
 
 DENSE_CELLS = 50_000_000
 """Above this many cells a cube is never built; its tables are counted one by one."""
+
+MOST_ANSWERS = 100_000_000
+"""Most answers of one release."""
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -105,6 +109,7 @@ class Calibrated(ABC):
             self.query.check_domain(table.domain)
         else:
             _check_size(counts.size, self.query)
+            self.policy.check_table(counts)
         return self.publish(self.noisy(counts, source), source)
 
     def publish(self, points: Ints, source: Source) -> Release:
@@ -137,7 +142,7 @@ class Calibrated(ABC):
             "library": f"policygraph {__version__}",
             "private": source.private,
             "warning": "; ".join(warning) or None,
-            "stages": [*warning, *self.stages()],
+            "stages": [*warning, *self.stages(), *_dropping(self.policy)],
             "loss": self.loss.to_json(),
             "mechanism": self.mechanism,
             "noise": {
@@ -179,6 +184,15 @@ class Mechanism(ABC):
         """
 
 
+def _dropping(policy: Policy) -> list[str]:
+    """Say what the rule for labels outside the domain leaves unprotected."""
+    if policy.unknown != "drop":
+        return []
+    hidden = policy.graph is None or policy.graph.bottom == "all"
+    said = "hidden, since records may appear and vanish" if hidden else "NOT hidden by this policy"
+    return [f"Records with labels outside the domain were left out; whether a record was left out is {said}."]
+
+
 def _check_size(size: int, query: Query) -> None:
     if size != query.domain.size:
         raise InputError(f"a table of {size} cells: expected {query.domain.size}.", code="mechanism.table")
@@ -188,6 +202,8 @@ def true_answers(query: Query, table: Any) -> Ints:
     """Exact answers for a vector of counts or counted records; a cube too large to build is asked table by table."""
     if not hasattr(table, "vector"):
         return query.answer(table)
+    if isinstance(query.domain, Network):
+        return query.answer_sparse(*table.sparse())
     if isinstance(query, CuboidQuery) and query.domain.size > DENSE_CELLS:
         blocks = [
             np.asarray(table.cuboid(names), dtype=np.int64).ravel() * weight
@@ -202,12 +218,25 @@ def certified(query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity
     from policygraph.public.sensitivity import sensitivity as compute
 
     query.check_domain(policy.domain)
+    if query.height > MOST_ANSWERS:
+        raise RefusedError(
+            f"{query!r} has {query.height:,} answers: expected at most {MOST_ANSWERS:,}. Ask for sums of cells, such as "
+            "mixing counts of groups of nodes, or cuboids of fewer attributes.",
+            code="mechanism.answers",
+            value=query.height,
+        )
     if sensitivity is None:
         return compute(query, policy, norm=loss.norm)
     if not isinstance(sensitivity, Sensitivity):
         raise InputError(
             f"sensitivity={sensitivity!r}: expected a certificate from pg.sensitivity, never a bare number.",
             code="mechanism.sensitivity",
+        )
+    if not sensitivity.computed:
+        raise InputError(
+            "this certificate was read from a file, not computed here: compute it again with pg.sensitivity before noise is "
+            "scaled to it.",
+            code="mechanism.certificate",
         )
     sensitivity.check_made_for(query, policy)
     if sensitivity.norm != loss.norm:

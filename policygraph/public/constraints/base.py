@@ -150,10 +150,19 @@ class Constraint(ABC):
 
     def check(self, domain: AnyDomain, table: Any) -> None:
         """Raise a :class:`ConstraintError` when a table does not have the published values."""
-        values = self.values(domain)
-        if values is None:
-            return
-        found = self.sums(domain, table)
+        if self.values(domain) is not None:
+            self._compare(domain, self.sums(domain, table))
+
+    def check_sparse(self, domain: AnyDomain, cells: Ints, amounts: Ints) -> None:
+        """Do the same as :meth:`check` for counts that are given by their non-empty cells only."""
+        if self.values(domain) is not None:
+            rows = self.rows_on(domain, cells)
+            found = np.zeros(rows.height, dtype=np.int64)
+            np.add.at(found, rows.row, rows.coefficient * amounts[rows.cell])
+            self._compare(domain, found)
+
+    def _compare(self, domain: AnyDomain, found: Ints) -> None:
+        values = self.values(domain) or ()
         wrong = np.flatnonzero(found != np.array(values, dtype=np.int64))
         if len(wrong):
             at = int(wrong[0])

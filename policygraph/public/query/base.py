@@ -90,6 +90,11 @@ class Query(ABC):
     def answer(self, table: Any) -> Ints:
         """Return the exact integer answers for a table of counts (times ``unit`` is the value)."""
 
+    def answer_sparse(self, cells: Any, amounts: Any) -> Ints:
+        """Return the exact integer answers for counts that are given by their non-empty cells only."""
+        at, counts = np.asarray(cells, dtype=np.int64), np.asarray(amounts, dtype=np.int64)
+        return np.asarray(self.columns(at) @ counts, dtype=np.int64).ravel()
+
     @abstractmethod
     def columns(self, cells: Any) -> Any:
         """Return the columns of some cells as a sparse integer matrix (height x number of cells)."""
@@ -110,9 +115,14 @@ class Query(ABC):
     def change_norm(self, change: dict[int, int], norm: Norm) -> int:
         """Norm (squared for l2) of the answer to a change of cells, over integers."""
         cells = np.array(list(change), dtype=np.int64)
-        amounts = np.array(list(change.values()), dtype=np.int64)
-        moved = np.asarray(self.columns(cells) @ amounts).ravel()
-        return int(np.abs(moved).sum()) if norm == "l1" else int((moved.astype(object) ** 2).sum())
+        entries = self.columns(cells).tocoo()
+        amounts = list(change.values())
+        moved: dict[int, int] = {}
+        for row, column, entry in zip(
+            entries.row.tolist(), entries.col.tolist(), entries.data.tolist(), strict=True
+        ):
+            moved[row] = moved.get(row, 0) + entry * amounts[column]
+        return sum(abs(x) if norm == "l1" else x * x for x in moved.values())
 
     def __matmul__(self, table: Any) -> Ints:
         return self.answer(table)
@@ -140,5 +150,16 @@ class Query(ABC):
 
 
 def _norms(matrix: Any, norm: Norm) -> Ints:
-    squared = abs(matrix) if norm == "l1" else matrix.multiply(matrix)
-    return np.asarray(squared.sum(axis=0), dtype=np.int64).ravel()
+    """Column norms of a sparse integer matrix; in Python integers where 64 bits could overflow."""
+    columns = matrix.tocsc()
+    columns.sum_duplicates()
+    top = max((abs(int(columns.data.max())), abs(int(columns.data.min()))) if columns.nnz else (0, 0))
+    tallest = int(np.diff(columns.indptr).max(initial=0))
+    if tallest * (top if norm == "l1" else top * top) < 1 << 62:
+        sizes = abs(columns) if norm == "l1" else columns.multiply(columns)
+        return np.asarray(sizes.sum(axis=0), dtype=np.int64).ravel()
+    out = np.zeros(columns.shape[1], dtype=object)
+    for at in range(columns.shape[1]):
+        entries = columns.data[columns.indptr[at] : columns.indptr[at + 1]].tolist()
+        out[at] = sum(abs(x) if norm == "l1" else x * x for x in entries)
+    return out

@@ -154,9 +154,12 @@ class MixingQuery(Query):
     def answer(self, table: Any) -> Ints:
         flat = np.asarray(table, dtype=np.int64).ravel()
         present = np.flatnonzero(flat)
-        tail, head = self.domain.pairs(present)
+        return self.answer_sparse(present, flat[present])
+
+    def answer_sparse(self, cells: Any, amounts: Any) -> Ints:
+        rows = self._row(*self.domain.pairs(cells))
         out = np.zeros(self.height, dtype=np.int64)
-        np.add.at(out, self._row(tail, head), flat[present])
+        np.add.at(out, rows, np.asarray(amounts, dtype=np.int64))
         return out
 
     def columns(self, cells: Any) -> Any:

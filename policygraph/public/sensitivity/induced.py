@@ -19,10 +19,12 @@ from policygraph.public.query import identity
 from policygraph.public.query.base import Norm, Query
 from policygraph.public.query.blocks import BlockQuery
 from policygraph.public.query.cuboids import CuboidQuery
+from policygraph.public.query.networks import MixingQuery
 from policygraph.public.sensitivity import search
 from policygraph.public.sensitivity.certificate import Witness
 from policygraph.public.sensitivity.found import Found
 from policygraph.public.sensitivity.margins import closed_form
+from policygraph.public.sensitivity.mixing import mixing_bound, mixing_witness
 from policygraph.public.sensitivity.partial import partial_margins
 from policygraph.public.sensitivity.reduce import Reduced, reduce_margins
 
@@ -44,6 +46,8 @@ def _without_values(query: Query, policy: Policy, norm: Norm, deadline: float | 
     steps: tuple[str, ...] = ()
     if system.redundant:
         steps = (f"{len(system.redundant)} public facts that follow from others dropped",)
+    if len(system.zeros) == policy.domain.size:
+        return Found(0, 0, None, "closed form", "every cell is structurally empty")
     if not system.needed:
         return _single_records(query, policy, norm).after(*steps)
     whole = policy.strength == "worst-case" and policy.at_most_records is None
@@ -99,9 +103,7 @@ def _single_records(query: Query, policy: Policy, norm: Norm) -> Found:
     """Without public sums a record may appear or vanish by itself, and that is minimal."""
     size, zeros = policy.domain.size, policy.system.zeros
     reason = "without public sums the minimal moves add or remove one record, which changes the answer by one column"
-    if len(zeros) == size:
-        return Found(0, 0, None, "closed form", "every cell is structurally empty")
-    if isinstance(query, (CuboidQuery, BlockQuery)) or query.is_identity:
+    if isinstance(query, (CuboidQuery, BlockQuery, MixingQuery)) or query.is_identity:
         taken = set(zeros.tolist())
         cell = next(c for c in range(size) if c not in taken)
         value = int(query.column_norms(np.array([cell]), norm)[0])
@@ -130,18 +132,20 @@ def _degrees(query: Query, policy: Policy, norm: Norm) -> Found | None:
         return None
     length, change, reason = found
     lower = query.change_norm(change, norm) if change else 0
-    entry = max((abs(x) for x in change.values()), default=0)
     if query.is_identity:
-        # Minimal moves of simple graphs have entries +-1, so that the squared l2 norm is the l1 norm.
-        upper = length if norm == "l1" or network.capacity == 1 else max(length * entry, lower)
-        if norm == "l2" and network.capacity is None and upper != lower:
-            upper = length * length
+        # Entries are +-1 in simple graphs and in directed ones, and at most 2 in undirected graphs with multiple edges
+        # (docs/proofs/degrees.md), so that the squared l2 norm is at most once or twice the l1 norm.
+        doubled = norm == "l2" and network.capacity is None and not network.directed
+        upper = 2 * length if doubled else length
+    elif isinstance(query, MixingQuery):
+        upper = length if norm == "l1" else length * length
+        if (by_groups := mixing_bound(query, policy, length, norm)) is not None and by_groups[0] < upper:
+            upper, reason = by_groups[0], f"{reason}; {by_groups[1]}"
+        other = _pairs(network, mixing_witness(query, policy))
+        if other and query.change_norm(other, norm) > lower:
+            change, lower = other, query.change_norm(other, norm)
     else:
-        cells = np.array(sorted(change), dtype=np.int64) if change else np.zeros(1, dtype=np.int64)
-        widest = int(query.column_norms(cells, "l1").max()) if _unit_columns(query) else None
-        if widest is None:
-            return None
-        upper = length * widest if norm == "l1" else (length * widest) ** 2
+        return None
     return Found(
         upper,
         lower,
@@ -149,12 +153,6 @@ def _degrees(query: Query, policy: Policy, norm: Norm) -> Found | None:
         "closed form, public degrees" if upper == lower else "bound by public degrees",
         reason,
     )
-
-
-def _unit_columns(query: Query) -> bool:
-    from policygraph.public.query.networks import MixingQuery
-
-    return query.is_identity or isinstance(query, MixingQuery)
 
 
 def _undirected(policy: Policy) -> tuple[int, dict[int, int], str] | None:

@@ -1,0 +1,74 @@
+"""Networks straight from the definitions: every graph listed, neighbours by Definition 4.4, statistics node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations, permutations, product
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Pair = tuple[int, int]
+
+
+def all_pairs(nodes: int, directed: bool) -> list[Pair]:
+    return list(permutations(range(nodes), 2)) if directed else list(combinations(range(nodes), 2))
+
+
+def degree_masks(pairs: Sequence[Pair], sums: Iterable[tuple[str, int]]) -> list[list[int]]:
+    """For each public degree the positions of the pairs that it counts; a sum is ("both" | "out" | "in", node)."""
+    out = []
+    for side, node in sums:
+        ends = {"both": (0, 1), "out": (0,), "in": (1,)}[side]
+        out.append([at for at, pair in enumerate(pairs) if any(pair[end] == node for end in ends)])
+    return out
+
+
+def neighbour_changes(pairs: Sequence[Pair], sums: Iterable[tuple[str, int]]) -> list[tuple[int, int]]:
+    """Definition 4.4 on graphs: each difference of two graphs with equal public degrees, as (removed, added) bit sets,
+    such that no proper non-empty part of it leads from the first graph to a graph with these degrees.
+
+    A difference is what matters: whether a part of it fits does not depend on the edges that both graphs share. So every
+    pair of disjoint edge sets is tried, with the smallest graphs that differ by it.
+    """
+    masks = degree_masks(pairs, sums)
+    removed, added = np.zeros(1, dtype=np.uint16), np.zeros(1, dtype=np.uint16)
+    excess = np.zeros((1, len(masks)), dtype=np.int8)
+    for at in range(len(pairs)):
+        bit = np.uint16(1 << at)
+        hit = np.array([at in mask for mask in masks], dtype=np.int8)
+        removed = np.concatenate([removed, removed | bit, removed])
+        added = np.concatenate([added, added, added | bit])
+        excess = np.concatenate([excess, excess - hit, excess + hit])
+        # A public degree whose pairs have all been tried must be balanced by now.
+        done = [i for i, mask in enumerate(masks) if max(mask) == at]
+        keep = ~np.any(excess[:, done], axis=1)
+        removed, added, excess = removed[keep], added[keep], excess[keep]
+    keep = (removed | added) > 0
+    removed, added = removed[keep], added[keep]
+    order = np.argsort(np.bitwise_count(removed | added), kind="stable")
+    removed, added = removed[order], added[order]
+    minimal: list[tuple[int, int]] = []
+    while len(removed):
+        r, a = removed[0], added[0]
+        minimal.append((int(r), int(a)))
+        larger = ((removed & r) == r) & ((added & a) == a)
+        removed, added = removed[~larger], added[~larger]
+    return minimal
+
+
+def change_vector(change: tuple[int, int], size: int) -> list[int]:
+    removed, added = change
+    return [(added >> at & 1) - (removed >> at & 1) for at in range(size)]
+
+
+def mixing_rows(pairs: Sequence[Pair], groups: Sequence[int], directed: bool) -> Ints:
+    """The mixing counts as a dense matrix over the pairs."""
+    names = sorted(set(groups))
+    keys = [(a, b) for a, b in product(names, names) if directed or a <= b]
+    ends = [
+        (groups[u], groups[v]) if directed else (min(groups[u], groups[v]), max(groups[u], groups[v]))
+        for u, v in pairs
+    ]
+    return np.array([[int(end == key) for end in ends] for key in keys], dtype=np.int64)
