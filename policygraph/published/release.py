@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -150,13 +151,15 @@ class Release:
         """Write all tables into one Parquet file; the provenance is in its metadata (key ``policygraph``)."""
         import pyarrow.parquet as pq
 
-        pq.write_table(self.table(), path)
+        with _writing(path):
+            pq.write_table(self.table(), path)
 
     def to_csv(self, path: Any) -> None:
         """Write all tables into one CSV file; the provenance goes beside it, see :meth:`to_json`."""
         from pyarrow import csv
 
-        csv.write_csv(self.table(), path)
+        with _writing(path):
+            csv.write_csv(self.table(), path)
 
     def to_json(self, path: str | Path | None = None, *, values: bool = True) -> str:
         """Write the provenance, with the tables unless ``values`` is false; to a file when a path is given."""
@@ -176,7 +179,8 @@ class Release:
             ]
         text = json.dumps(data, indent=2, ensure_ascii=False)
         if path is not None:
-            Path(path).write_text(text + "\n", encoding="utf-8")
+            with _writing(path):
+                Path(path).write_text(text + "\n", encoding="utf-8")
         return text
 
     def write(self, folder: str | Path) -> dict[str, str]:
@@ -211,13 +215,29 @@ class Release:
     @classmethod
     def from_parquet(cls, source: Any) -> Release:
         """Read a release back from a Parquet file or its bytes."""
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        table = pq.read_table(io.BytesIO(source) if isinstance(source, bytes) else source)
+        try:
+            # As one file and nothing else: a path such as a=1/release.parquet would add a column a.
+            table = pq.ParquetFile(io.BytesIO(source) if isinstance(source, bytes) else source).read()
+        except (OSError, pa.ArrowException, TypeError) as cause:
+            reason = getattr(cause, "strerror", None) or "it is no Parquet file"
+            shown = "the bytes" if isinstance(source, bytes) else source
+            raise InputError(
+                f"{shown} cannot be read as a release: {reason}. Give the path of a release.parquet.",
+                code="release.file",
+            ) from cause
         found = (table.schema.metadata or {}).get(METADATA)
         if found is None:
             raise InputError("this Parquet file is no release: it has no provenance.", code="release.file")
         record = json.loads(found)
+        if "cube" in record:
+            from policygraph.published.cubes.release import CubeRelease
+
+            names = list(dict.fromkeys(c for p in record["parts"] for c in p["columns"]))
+            column = "value" if table.num_columns == 1 else _free("value", names)
+            return CubeRelease.of_values(table.column(column).to_numpy(), record)
         tables, start = [], 0
         for part in record["parts"]:
             piece = table.slice(start, part["height"])
@@ -242,6 +262,16 @@ class Release:
                 f"95 % within {_range(table.within_95, 'g')}"
             )
         return "\n".join(lines)
+
+
+@contextmanager
+def _writing(path: Any) -> Iterator[None]:
+    try:
+        yield
+    except OSError as cause:
+        raise InputError(
+            f"cannot write {path}: {cause.strerror or cause}.", code="release.folder", value=str(path)
+        ) from cause
 
 
 def plain(error: float | Floats) -> Any:

@@ -222,7 +222,7 @@ class Cube(Mechanism):
     >>> import policygraph as pg
     >>> domain = pg.Domain({"sex": ["F", "M"], "age": 7, "salary": 5})
     >>> query = pg.queries.all_cuboids(domain)
-    >>> ready = Cube("bmax").calibrate(query, pg.Policy(domain), pg.Epsilon(1))
+    >>> ready = Cube("bmax", consistent=False).calibrate(query, pg.Policy(domain), pg.Epsilon(1))
     >>> len(ready.choice.sets), ready.parameter
     (4, Fraction(4, 1))
     """
@@ -241,7 +241,9 @@ class Cube(Mechanism):
                 value=query,
             )
         query.check_domain(policy.domain)
-        strategy = strategy_named(self.strategy) if isinstance(self.strategy, str) else self.strategy
+        strategy = self.strategy
+        if isinstance(strategy, str):
+            strategy = strategy_named(strategy, consistent=self.consistent)
         importance = [float(weight * weight) for weight in query.weights]
         choice = strategy.choose(query.domain, query.sets, importance, policy, loss)
         return self.on(choice, query, policy, loss, sensitivity, label=strategy.name)

@@ -150,10 +150,13 @@ class Covering:
 
 @dataclass(frozen=True)
 class BMax(Strategy):
-    """Least maximal (weighted) variance without consistency.
+    """Least maximal (weighted) variance of cuboids that are measured alike.
 
     Parameters
     ----------
+    fitted
+        Whether the variance after least squares counts, or that of sums of single measured cuboids, as in the paper. After
+        least squares the best of the greedy scan is taken, and nothing is proved.
     exact_seconds
         Time for the search that improves on the greedy scan and proves a bound; 0 for the scan alone.
 
@@ -168,6 +171,7 @@ class BMax(Strategy):
     ((('sex', 'age', 'salary'), ('sex', 'age'), ('sex', 'salary'), ('sex',)), 64.0, 0.0)
     """
 
+    fitted: bool = False
     name: str = "bmax"
     exact_seconds: float = 2.0
 
@@ -187,23 +191,30 @@ class BMax(Strategy):
             reach = 0
             for bits in covers:
                 reach |= bits
-            if reach != every or covering.noise([0]) * ratio >= best * CLOSE:
+            if reach != every:
                 continue
             for turn in (1, -1):
                 found = covering.prune(covering.greedy(covers, np.ones(len(task.wanted)), turn=turn), covers)
-                value = covering.noise(found) * ratio
+                if self.fitted:
+                    masks = [task.candidates[at] for at in found]
+                    variances = task.fitted(masks, [1.0] * len(found)) * task.importance
+                    value = float(variances.max()) / task.unit
+                else:
+                    value = covering.noise(found) * ratio
                 if value < best * (1 - 1e-12):
                     best, chosen = value, found
         if not chosen:
             raise _nothing()
         bound: float | None = None
-        if self.exact_seconds > 0:
+        if self.exact_seconds > 0 and not self.fitted:
             from policygraph.public.cubes.exact import least_maximum
 
             best, chosen, bound = least_maximum(
                 covering, weighted, thresholds, best, chosen, self.exact_seconds
             )
         reason = f"{len(chosen)} of {len(task.candidates)} cuboids were measured alike, for the least maximal variance"
+        if self.fitted:
+            reason += " after least squares"
         return task.choice(
             [task.candidates[at] for at in chosen],
             objective=best * task.unit,

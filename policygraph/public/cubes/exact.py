@@ -53,16 +53,18 @@ def least_maximum(
             asked.append(
                 (_value(covering, share * within.shape[1] * (1 - WIDEN), whole) * ratio, ratio, within)
             )
-    bound = best
+    bounded = []
     for value, ratio, within in sorted(asked, key=lambda item: item[0]):
-        if value >= best * (1 - 1e-9):
-            break
-        if end - time.monotonic() > 0.05:
-            value = max(value, _value(covering, _cover_bound(forms, within), whole) * ratio)
+        if value < best * (1 - 1e-9):
+            if end - time.monotonic() > seconds / 4:
+                value = max(value, _value(covering, _cover_bound(forms, within), whole) * ratio)
+            bounded.append((value, ratio, within))
+    bound = best
+    for value, ratio, within in sorted(bounded, key=lambda item: item[0]):
         while value < best * (1 - 1e-9):
             # A better choice has a sensitivity below this one.
             room = ceil(covering.least_power(best / ratio) * (1 - 1e-9)) - 1 if whole else 0
-            patience = min(seconds / 4, end - time.monotonic())
+            patience = min(seconds / 8, end - time.monotonic())
             found, open_ = _cover(forms, within, room, patience) if whole else (None, True)
             if found is None:
                 bound = min(bound, value) if open_ else bound
@@ -139,9 +141,10 @@ def most_covered(
 def _linear_program(goal: Floats, matrix: Any, right: Floats, upper: Floats) -> tuple[int, float]:
     """Least value of a linear form over matrix x <= right, 0 <= x <= upper; status 0 solved, 2 infeasible."""
     from scipy.optimize import linprog
+    from scipy.sparse import csr_matrix
 
     bounds: Any = [(0.0, float(most)) for most in upper]
-    done: Any = linprog(goal, A_ub=matrix, b_ub=right, bounds=bounds, method="highs")
+    done: Any = linprog(goal, A_ub=csr_matrix(matrix), b_ub=right, bounds=bounds, method="highs")
     return int(done.status), float(done.fun) if done.status == 0 else 0.0
 
 

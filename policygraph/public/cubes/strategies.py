@@ -22,8 +22,15 @@ NAMED: dict[str, Callable[[], Strategy]] = {
 }
 
 
-def strategy_named(name: str) -> Strategy:
+def strategy_named(name: str, *, consistent: bool = True) -> Strategy:
     """Make a strategy with its defaults.
+
+    Parameters
+    ----------
+    name
+        One of ``all``, ``base``, ``bmax``, ``unequal``, ``unequal-max``, ``fourier``.
+    consistent
+        Whether the published tables will be made consistent, which ``bmax`` then takes into account.
 
     Examples
     --------
@@ -37,4 +44,4 @@ def strategy_named(name: str) -> Strategy:
             code="cubes.strategy",
             value=name,
         )
-    return NAMED[name]()
+    return BMax(fitted=consistent) if name == "bmax" else NAMED[name]()
