@@ -88,6 +88,8 @@ class Policy:
             raise InputError(
                 f"domain={domain!r}: expected a Domain or a Network.", code="policy.domain", value=domain
             )
+        if graph is not None:
+            _check_graph(graph)
         if graph is not None and graph.domain != domain:
             raise InputError(
                 f"the policy graph is over {graph.domain!r}, the policy over {domain!r}: expected one domain.",
@@ -257,6 +259,10 @@ class Policy:
         """Return the policy with another strength of induced neighbours."""
         return Policy(self.domain, self.graph, self.constraints, strength, at_most_records, self.unknown)
 
+    def check_table(self, table: Any) -> None:
+        """Raise when a vector of counts does not fit the domain, its capacity or the published values."""
+        self.system.check(self._table(table))
+
     def _table(self, values: Any) -> Any:
         flat = np.asarray(values).ravel()
         if flat.dtype.kind not in "iu" and not (flat.dtype.kind == "f" and np.all(flat == np.floor(flat))):
@@ -275,3 +281,15 @@ class Policy:
                 code="policy.table",
             )
         return flat
+
+
+def _check_graph(graph: Any) -> None:
+    from policygraph.public.graphs import PolicyGraph
+
+    if not isinstance(graph, PolicyGraph):
+        word = graph if isinstance(graph, str) and hasattr(PolicyGraph, graph) else "full"
+        raise InputError(
+            f"graph={graph!r}: expected a PolicyGraph, such as PolicyGraph.{word}(domain), or None.",
+            code="policy.graph",
+            value=graph,
+        )

@@ -137,6 +137,9 @@ def kernel_pair(policy: Policy, *, stepwise: bool = False) -> tuple[Ints, Object
     corner = _corner(policy, stepwise) if len(cells) == policy.domain.size else None
     if corner is not None:
         return (cells, *corner)
+    if not len(cells):
+        nothing = np.zeros((0, 0), dtype=object)
+        return cells, nothing, nothing
     basis = kernel_basis(rows.reshape(-1, len(cells))).T
     return cells, basis, left_inverse(basis)
 

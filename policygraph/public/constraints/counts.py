@@ -21,6 +21,8 @@ from policygraph.public.constraints.base import (
 )
 from policygraph.public.domain import Label
 
+LARGEST_COEFFICIENT = 1 << 31
+
 
 @dataclass(frozen=True, init=False)
 class LinearCount(Constraint):
@@ -54,6 +56,12 @@ class LinearCount(Constraint):
                     code="constraint.coefficient",
                     value=coefficient,
                 )
+            if abs(int(coefficient)) > LARGEST_COEFFICIENT:
+                raise InputError(
+                    f"coefficient {coefficient}: expected at most {LARGEST_COEFFICIENT} in size.",
+                    code="constraint.coefficient",
+                    value=coefficient,
+                )
             if isinstance(where, Mapping):
                 frozen.append((("where", freeze_where(where)), int(coefficient)))
             else:
@@ -81,7 +89,7 @@ class LinearCount(Constraint):
             values.append(np.full(len(picked), coefficient, dtype=np.int64))
         unique, inverse = np.unique(np.concatenate(cells), return_inverse=True)
         total = np.zeros(len(unique), dtype=np.int64)
-        np.add.at(total, inverse, np.concatenate(values))
+        np.add.at(total, inverse, np.concatenate(values))  # at most 2^31 each, so that 64 bits hold the sum
         keep = total != 0
         return Rows(1, np.zeros(int(keep.sum()), dtype=np.int64), unique[keep], total[keep])
 

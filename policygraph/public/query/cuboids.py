@@ -65,6 +65,12 @@ class CuboidQuery(Query):
                 code="query.weights",
                 value=weights,
             )
+        if 2 * sum(weight * weight for weight in self.weights) >= 1 << 62:
+            raise InputError(
+                "the weights are too large for exact 64-bit sums: expected smaller ones, only their ratios matter.",
+                code="query.weights",
+                value=weights,
+            )
         self._parts = tuple(
             Part(
                 " x ".join(names) or "total", names, prod(domain.shape[domain.axis(n)] for n in names), weight

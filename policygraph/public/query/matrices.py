@@ -18,6 +18,8 @@ from policygraph.public.query.base import AnyDomain, Ints, Part, Query
 
 __all__ = ["MatrixQuery", "matrix", "prefix", "ranges"]
 
+LARGEST_ENTRY = 1 << 40
+
 
 class MatrixQuery(Query):
     """Any sparse integer matrix over the cells, times a unit.
@@ -57,13 +59,11 @@ class MatrixQuery(Query):
                 code="query.entries",
                 value=str(given.dtype),
             )
+        _check_entries(given)
         self.matrix = given.astype(np.int64)
         self.matrix.sum_duplicates()
+        _check_entries(self.matrix)
         self.matrix.eliminate_zeros()
-        if abs(self.matrix).max() > 2**40:
-            raise InputError(
-                "the matrix has entries beyond 2^40: expected a coarser unit.", code="query.entries"
-            )
         self.row_names = None if row_names is None else tuple(row_names)
         if self.row_names is not None and len(self.row_names) != given.shape[0]:
             raise InputError(
@@ -110,6 +110,12 @@ class MatrixQuery(Query):
 
     def __repr__(self) -> str:
         return f"MatrixQuery({self._part.name}: {self._part.height} x {self.domain.size})"
+
+
+def _check_entries(entries: Any) -> None:
+    """Refuse entries beyond 2^40, looked at before any conversion could wrap them around."""
+    if entries.nnz and (int(entries.data.max()) > LARGEST_ENTRY or int(entries.data.min()) < -LARGEST_ENTRY):
+        raise InputError("the matrix has entries beyond 2^40: expected a coarser unit.", code="query.entries")
 
 
 def matrix(

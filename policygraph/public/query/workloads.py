@@ -20,6 +20,13 @@ from policygraph.public.query.base import Ints, Norm, Part, Query
 __all__ = ["BoxQuery", "all_ranges", "boxes", "random_boxes", "rectangles"]
 
 
+def _are_all_ranges(domain: Domain, low: Ints, high: Ints) -> bool:
+    if len(domain.shape) != 1:
+        return False
+    first, last = np.triu_indices(domain.shape[0])
+    return np.array_equal(low[:, 0], first) and np.array_equal(high[:, 0], last)
+
+
 class BoxQuery(Query):
     """Counts of records in boxes: on each attribute a range of positions, both ends included.
 
@@ -78,6 +85,11 @@ class BoxQuery(Query):
                 f"the shape {domain.shape}.",
                 code="query.box",
                 value=at,
+            )
+        if kind == "all" and not _are_all_ranges(domain, self.low, self.high):
+            raise InputError(
+                "kind='all': expected all ranges of a domain with one attribute, in order. Use all_ranges(domain).",
+                code="query.box",
             )
         self.kind = kind
         self._part = Part(

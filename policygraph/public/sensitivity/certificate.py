@@ -95,6 +95,8 @@ class Sensitivity:
     policy: Policy
     query: Query
     steps: tuple[str, ...] = field(default=())
+    computed: bool = field(default=False, compare=False, repr=False)
+    """Whether the engine computed it in this process; one that was read from a file scales no noise."""
 
     def __post_init__(self) -> None:
         if self.kind not in ("exact", "upper"):

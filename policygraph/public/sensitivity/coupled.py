@@ -51,17 +51,25 @@ def _coupled(query: Query, policy: Policy, norm: Norm, deadline: float | None) -
     if only_total and graph.bottom == "none" and not len(policy.system.zeros):
         note = "a graph without bottom keeps the total by itself, so that the public total adds nothing"
         return along_edges(query, policy, norm, deadline).after(note)
-    if policy.domain.size <= DENSE_CELLS:
-        return _dense(query, policy, norm, deadline)
-    found = _one_margin(query, policy, norm, deadline)
-    if found is not None:
-        return found
+    if policy.domain.capacity is None:
+        if policy.domain.size <= DENSE_CELLS:
+            return _dense(query, policy, norm, deadline)
+        found = _one_margin(query, policy, norm, deadline)
+        if found is not None:
+            return found
     cap = policy.at_most_records
     if cap is not None:
         wide = int(query.column_norms(np.arange(policy.domain.size), norm).max())
         upper = 2 * cap * wide if norm == "l1" else 4 * cap * cap * wide
         reason = f"at most {cap} records change, each by two columns of the query"
         return Found(upper, 0, None, "bound by the number of records", reason)
+    if policy.domain.capacity is not None:
+        raise RefusedError(
+            f"no proved sensitivity for {policy.domain!r} with a policy graph and public facts together: the theorem on such "
+            "neighbours is for tables, where a cell holds any number of records. Leave the graph out (induced "
+            "neighbours), or set at_most_records.",
+            code="sensitivity.capacity",
+        )
     raise RefusedError(
         f"no proved sensitivity for {policy.domain!r} with a policy graph and these public facts: more than "
         f"{DENSE_CELLS} cells can be handled only under one public margin. Coarsen the domain, make fewer facts public, "

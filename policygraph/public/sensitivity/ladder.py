@@ -68,6 +68,14 @@ def sensitivity(
     """
     if norm not in ("l1", "l2"):
         raise InputError(f"norm={norm!r}: expected 'l1' or 'l2'.", code="sensitivity.norm", value=norm)
+    if not isinstance(query, Query) or not isinstance(policy, Policy):
+        swapped = isinstance(query, Policy) and isinstance(policy, Query)
+        raise InputError(
+            "query and policy are swapped: expected the query first, then the policy."
+            if swapped
+            else f"query={query!r}, policy={policy!r}: expected a query such as pg.queries.identity(domain), then a Policy.",
+            code="sensitivity.arguments",
+        )
     query.check_domain(policy.domain)
     deadline = None if time_limit is None else time.monotonic() + float(time_limit)
     found = _climb(query, policy, norm, deadline)
@@ -83,6 +91,7 @@ def sensitivity(
         policy=policy,
         query=query,
         steps=found.steps,
+        computed=True,
     )
 
 

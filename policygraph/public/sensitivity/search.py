@@ -276,7 +276,10 @@ def _capped(moves: Ints, cap: int | None) -> Ints:
 def _longest_of(problem: Problem, moves: Ints, norm: Norm) -> Found:
     if not len(moves):
         return Found(0, 0, None, "enumeration", "there is no move of this strength", problem.steps)
-    answers = moves if problem.query is None else moves @ problem.query.T
+    asked = problem.query if problem.query is not None else np.zeros((0, moves.shape[1]), dtype=np.int64)
+    top = int(np.abs(asked).max(initial=1)) * int(np.abs(moves).sum(axis=1).max())
+    kind: Any = np.int64 if (top * top) * max(1, len(asked), moves.shape[1]) < 1 << 62 else object
+    answers = moves.astype(kind) if problem.query is None else moves.astype(kind) @ asked.T.astype(kind)
     lengths = np.abs(answers).sum(axis=1) if norm == "l1" else (answers * answers).sum(axis=1)
     at = int(np.argmax(lengths))
     value = int(lengths[at])

@@ -415,7 +415,10 @@ def _bound(certificate: Sensitivity) -> Check:
             largest = max(largest, _power(query, change, certificate.norm))  # type: ignore[arg-type]
         how = f"all {policy.graph.n_edges} edges were gone through"
     elif policy.definition == "induced" and policy.domain.size <= BASIS_CELLS:
-        moves = [move for move in _naive_moves(policy) if _counts(policy, move)]
+        listed = _naive_moves(policy)
+        if listed is None:
+            return rests
+        moves = [move for move in listed if _counts(policy, move)]
         beyond = [m for m in moves if _power(query, m, certificate.norm) > certificate.power]
         if policy.strength == "positive":
             # A table that holds the removed records alone leaves a move the fewest alternatives.
@@ -449,8 +452,8 @@ def _counts(policy: Policy, move: Table) -> bool:
     return policy.strength != "markov" or (len(move) <= 4 and all(abs(x) == 1 for x in move.values()))
 
 
-def _naive_moves(policy: Policy) -> Iterator[Table]:
-    """Pottier's completion in its plainest form, on the cells of a small domain."""
+def _naive_moves(policy: Policy) -> list[Table] | None:
+    """Pottier's completion in its plainest form, on the cells of a small domain; None when it is too long."""
     cells = [
         c for c in range(policy.domain.size) if not any(_is_zero(f, policy, c) for f in policy.constraints)
     ]
@@ -462,10 +465,12 @@ def _naive_moves(policy: Policy) -> Iterator[Table]:
         [next((v for k, v in _sums(facts[at], policy, {c: 1}).items() if repr(k) == name), 0) for c in cells]
         for at, name in keys
     ]
+    found = naive_moves(rows, len(cells))
+    if found is None:
+        return None
     top = policy.domain.capacity
-    for g in naive_moves(rows, len(cells)):
-        if top is None or max(map(abs, g)) <= top:
-            yield {cell: x for cell, x in zip(cells, g, strict=True) if x}
+    fitting = (g for g in found if top is None or max(map(abs, g)) <= top)
+    return [{cell: x for cell, x in zip(cells, g, strict=True) if x} for g in fitting]
 
 
 def _is_zero(fact: Any, policy: Policy, cell: int) -> bool:

@@ -5,34 +5,39 @@ Pottier's algorithm in pure Python on integer rows; shares no code with the sear
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
 
 __all__ = ["naive_moves"]
 
 Vector = tuple[int, ...]
 
 
-def naive_moves(rows: list[list[int]], width: int) -> Iterator[Vector]:
-    """List the conformally minimal integer vectors of the kernel of some rows, both signs.
+SECONDS = 15.0
+"""The procedure is quadratic and worse: after this time it gives up."""
+
+
+def naive_moves(rows: list[list[int]], width: int) -> list[Vector] | None:
+    """List the conformally minimal integer vectors of the kernel of some rows, both signs; None when time is out.
 
     Examples
     --------
     >>> sorted(naive_moves([[1, 1]], 2))
     [(-1, 1), (1, -1)]
     """
+    until = time.monotonic() + SECONDS
     basis = _kernel(rows, width)
     known = {vector for b in basis for vector in (tuple(b), tuple(-x for x in b))}
     queue = [(f, g) for f in known for g in known]
     while queue:
+        if time.monotonic() > until:
+            return None
         f, g = queue.pop()
         rest = _normal_form(tuple(a + b for a, b in zip(f, g, strict=True)), known)
         if any(rest):
             opposite = tuple(-x for x in rest)
             known |= {rest, opposite}
             queue += [(rest, h) for h in known] + [(opposite, h) for h in known]
-    for g in known:
-        if not any(h != g and _below(h, g) for h in known):
-            yield g
+    return [g for g in known if not any(h != g and _below(h, g) for h in known)]
 
 
 def _below(h: tuple[int, ...], g: tuple[int, ...]) -> bool:
