@@ -5,16 +5,18 @@ Imports everything; nothing but the command imports it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from policygraph.errors import InputError
+from policygraph.errors import InputError, LedgerError
 from policygraph.exact import Exact
 from policygraph.private.counting.source import named
-from policygraph.private.ledger import Ledger, request_fingerprint
+from policygraph.private.ledger import Account, Ledger, request_fingerprint
 from policygraph.private.mechanisms import Mechanism, choose
 from policygraph.private.mechanisms.base import Calibrated
 from policygraph.private.noise import SecureSource, Source
@@ -24,7 +26,9 @@ from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
 from policygraph.published.release import Release
 
-__all__ = ["expected_error", "loss_of", "release"]
+__all__ = ["Outcome", "expected_error", "find_account", "loss_of", "perform", "release"]
+
+ASKED = "Asked for:"
 
 
 def loss_of(epsilon: Exact | None = None, rho: Exact | None = None, delta: Exact | None = None) -> Loss:
@@ -40,12 +44,17 @@ def loss_of(epsilon: Exact | None = None, rho: Exact | None = None, delta: Exact
     if rho is not None and epsilon is None and delta is None:
         return Rho(rho)
     raise InputError(
-        "expected a privacy loss: epsilon, or rho, or epsilon and delta.",
+        f"{_given(epsilon=epsilon, rho=rho, delta=delta)}: expected a privacy loss, which is epsilon alone, rho alone, or "
+        "epsilon with delta.",
         code="release.loss",
         epsilon=epsilon,
         rho=rho,
         delta=delta,
     )
+
+
+def _given(**numbers: Exact | None) -> str:
+    return ", ".join(f"{name}={value}" for name, value in numbers.items() if value is not None) or "no loss"
 
 
 def expected_error(
@@ -73,6 +82,28 @@ def expected_error(
     return {name: float(np.sqrt(np.mean(np.square(error)))) for name, error in spread}
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """A release, and what making it meant for the ledger.
+
+    Attributes
+    ----------
+    release
+        The release.
+    repeated
+        Whether it was on record already, so that nothing was spent.
+    account
+        The account of the data set after the release; None without a ledger, or when nothing was charged.
+    unlimited
+        Whether the account was opened by this release, without a limit, in a ledger that limits other data sets.
+    """
+
+    release: Release
+    repeated: bool = False
+    account: Account | None = None
+    unlimited: bool = False
+
+
 def release(
     query: Query,
     policy: Policy,
@@ -85,15 +116,17 @@ def release(
     dataset: str | None = None,
     mechanism: Mechanism | Calibrated | None = None,
     source: Source | None = None,
-    columns: dict[str, str] | None = None,
+    columns: Mapping[str, str] | None = None,
+    edges: Mapping[str, str] | None = None,
     compose_policies: bool = False,
     reuse: bool = True,
     progress: Callable[[str], None] | None = None,
 ) -> Release:
     """Release the answers to a query under a policy.
 
-    Everything that can fail is done first: sensitivity and noise without data, then counting and checking the data;
-    then the ledger is charged, and only then is noise drawn.
+    Everything that can fail because of what was asked or given is done first: sensitivity and noise without data, then
+    counting and checking the data; then the ledger is charged, and only then is noise drawn. Writing the release
+    is the caller's: a release that was charged and not written is on record, and the same call returns it at no cost.
 
     Parameters
     ----------
@@ -106,15 +139,17 @@ def release(
     ledger
         A ledger or its path; the charge is durable before any noisy value exists. None: nothing is recorded.
     dataset
-        A name under which the ledger keeps the budget; by default a data set is known by its content, so that
-        a changed file is another data set.
+        The name of the account in the ledger. All charges under one name add up, also when the data change. By default
+        a data set is known by its content, so that a changed file is another data set.
     mechanism
         None: discrete Laplace for epsilon, discrete Gaussian for rho, kept to the public facts where that is expected
         to be more accurate (:func:`policygraph.private.mechanisms.choose`).
     source
         Where the randomness comes from; secure by default.
     columns
-        Column of each attribute, where they have other names.
+        Column of each attribute, where they have other names; for an edge list the columns ``from`` and ``to``.
+    edges
+        Rules for an edge list: ``duplicates = "merge"``, ``loops = "drop"``.
     compose_policies
         Allow a release on data that was released under another policy before.
     reuse
@@ -136,8 +171,56 @@ def release(
     >>> made.tables[0].name, len(made.values()), made.private
     ('age', 3, False)
     """
+    return perform(
+        query,
+        policy,
+        data,
+        epsilon=epsilon,
+        rho=rho,
+        delta=delta,
+        ledger=ledger,
+        dataset=dataset,
+        mechanism=mechanism,
+        source=source,
+        columns=columns,
+        edges=edges,
+        compose_policies=compose_policies,
+        reuse=reuse,
+        progress=progress,
+    ).release
+
+
+def perform(
+    query: Query,
+    policy: Policy,
+    data: Any,
+    *,
+    epsilon: Exact | None = None,
+    rho: Exact | None = None,
+    delta: Exact | None = None,
+    ledger: Ledger | str | Path | None = None,
+    dataset: str | None = None,
+    mechanism: Mechanism | Calibrated | None = None,
+    source: Source | None = None,
+    columns: Mapping[str, str] | None = None,
+    edges: Mapping[str, str] | None = None,
+    compose_policies: bool = False,
+    reuse: bool = True,
+    progress: Callable[[str], None] | None = None,
+    before: Callable[[], None] | None = None,
+) -> Outcome:
+    """Do what :func:`release` does, and say what it meant for the ledger.
+
+    Parameters
+    ----------
+    before
+        Called when all is ready, before anything is charged or drawn; what it raises ends the release at no cost. It is not
+        called for a release that is on record.
+    """
+    _check_kinds(query, policy, ledger)
     tell = progress or (lambda stage: None)
     loss = loss_of(epsilon, rho, delta)
+    asked = None if delta is None or epsilon is None else EpsilonDelta(epsilon, delta)
     tell("computing the sensitivity")
     if isinstance(mechanism, Calibrated):
         ready = mechanism
@@ -148,40 +231,127 @@ def release(
             "the calibrated mechanism is for another query, policy or loss.", code="release.mechanism"
         )
     tell("counting the records")
-    counts = read_data(data, policy, columns)
+    counts = read_data(data, policy, columns, edges)
     tell("checking the public facts")
     if policy.system.has_values or len(policy.system.zeros):
-        policy.system.check(counts.vector())
+        if isinstance(policy.domain, Network):
+            policy.system.check_sparse(*counts.sparse())
+        else:
+            policy.system.check(counts.vector())
     random = source or SecureSource()
     book = Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger
     if book is None:
+        if before is not None:
+            before()
         tell("drawing the noise")
-        return ready.run(counts, random)
-    account = named(dataset) if dataset else counts.fingerprint
+        return Outcome(_as_asked(ready.run(counts, random), asked, loss))
+    # By content and by how it was read, whatever the account: the same question to the same data has the same answer.
+    reading = json.dumps([dict(columns or {}), dict(edges or {})], sort_keys=True)
     request = request_fingerprint(
         query=query.fingerprint,
         policy=policy.fingerprint,
         loss=loss,
         mechanism=_describe(ready, random),
-        data=f"{account} {counts.fingerprint}",
+        data=f"{counts.fingerprint} {reading}",
     )
     if reuse and (recorded := book.recorded(request)) is not None:
-        return Release.from_parquet(recorded)
+        return Outcome(_as_asked(Release.from_parquet(recorded), asked, loss), repeated=True)
+    account = find_account(book, counts.fingerprint, dataset)
+    if before is not None:
+        before()
     tell("charging the ledger")
     charge = book.charge(
         account,
         policy.fingerprint,
         loss,
         request,
-        name=dataset,
+        name=None if dataset == account else dataset,
         description=policy.to_spec(),
         compose_policies=compose_policies,
         note=f"{ready.mechanism}: {query!r}",
     )
     tell("drawing the noise")
-    made = ready.run(counts, random)
+    made = _as_asked(ready.run(counts, random), asked, loss)
     book.complete(charge, made.to_bytes())
-    return made
+    after = book.account(account)
+    unlimited = after.limit is None and after.charges == 1
+    unlimited = unlimited and any(other.limit is not None for other in book.datasets())
+    return Outcome(made, False, after, unlimited)
+
+
+def find_account(book: Ledger, content: str, name: str | None) -> str:
+    """Find which account of a ledger a release is charged to.
+
+    Parameters
+    ----------
+    book
+        The ledger.
+    content
+        Fingerprint of the data.
+    name
+        The name that the curator gives the data set, or None.
+
+    Returns
+    -------
+    str
+        Fingerprint or name, as :meth:`Ledger.charge` takes it.
+
+    Raises
+    ------
+    LedgerError
+        When the name belongs to one account and this very data to another: one data set must not spend in two.
+
+    Notes
+    -----
+    A name that the ledger knows is the account, whatever the data are now. A new name labels the account of this very data,
+    so that the same file without its name goes on spending there.
+    """
+    if name is None:
+        return content
+    named(name)
+    mine = book.account(content)
+    known = [each for each in book.datasets() if name in (each.name, each.dataset)]
+    opened = mine.charges > 0 or mine.limit is not None
+    if known:
+        if opened and mine.dataset != known[0].dataset:
+            raise LedgerError(
+                f"dataset={name!r}: the ledger knows other data by this name, and these data by the account "
+                f"{mine.name or mine.dataset}. One data set spends in one account: leave the name out, or give that one.",
+                code="ledger.name-taken",
+                name=name,
+            )
+        return known[0].dataset
+    by_name = book.account(named(name))
+    if not opened and (by_name.charges or by_name.limit is not None):
+        return named(name)
+    return content
+
+
+def _check_kinds(query: Any, policy: Any, ledger: Any) -> None:
+    if not isinstance(query, Query) or not isinstance(policy, Policy):
+        swapped = isinstance(query, Policy) and isinstance(policy, Query)
+        raise InputError(
+            "query and policy are swapped: expected the query first, then the policy."
+            if swapped
+            else f"query={query!r}, policy={policy!r}: expected a query such as pg.queries.identity(domain), then a Policy.",
+            code="release.arguments",
+        )
+    if ledger is not None and not isinstance(ledger, (Ledger, str, Path)):
+        raise InputError(
+            f"ledger={ledger!r}: expected the path of a ledger, a Ledger, or None.",
+            code="release.ledger",
+            value=ledger,
+        )
+
+
+def _as_asked(made: Release, asked: EpsilonDelta | None, loss: Loss) -> Release:
+    """Say in a release which (epsilon, delta) was asked for, beside the rho that keeps it."""
+    record = {key: value for key, value in made.record.items() if key != "asked"}
+    stages = [line for line in record["stages"] if not line.startswith(ASKED)]
+    if asked is not None:
+        record["asked"] = asked.to_json()
+        stages.append(f"{ASKED} {asked}; kept by {loss}.")
+    return Release(made.tables, {**record, "stages": stages})
 
 
 def _describe(ready: Calibrated, source: Source) -> dict[str, str]:
@@ -193,18 +363,46 @@ def _describe(ready: Calibrated, source: Source) -> dict[str, str]:
     }
 
 
-def read_data(data: Any, policy: Policy, columns: dict[str, str] | None = None) -> Any:
+def read_data(
+    data: Any,
+    policy: Policy,
+    columns: Mapping[str, str] | None = None,
+    edges: Mapping[str, str] | None = None,
+) -> Any:
     """Count records into the cells of a policy's domain, or take counts as they are."""
     from policygraph.private.counting import Counts, count_cells, read_edges
 
     if isinstance(data, Counts):
         return data
-    counted = isinstance(data, (list, tuple)) and all(isinstance(x, (int, np.integer)) for x in data)
-    if counted or (
-        isinstance(data, np.ndarray) and data.dtype.kind in "iu" and data.size == policy.domain.size
-    ):
-        return Counts.from_vector(policy.domain, np.asarray(data).ravel())
-    if isinstance(policy.domain, Network):
-        return read_edges(data, policy.domain)
+    domain = policy.domain
+    if _is_histogram(data, domain):
+        return Counts.from_vector(domain, data)
+    if isinstance(domain, Network):
+        ends = None if columns is None else [columns.get(end, end) for end in ("from", "to")]
+        return read_edges(data, domain, columns=ends, unknown=policy.unknown, **_edge_rules(edges))
+    if edges:
+        raise InputError(
+            "edges= is about edge lists: expected none for a table.", code="release.edges", value=edges
+        )
     unknown = dict(policy.unknown) if isinstance(policy.unknown, tuple) else policy.unknown
-    return count_cells(data, policy.domain, unknown=unknown, columns=columns)
+    return count_cells(data, domain, unknown=unknown, columns=columns)
+
+
+def _edge_rules(edges: Mapping[str, str] | None) -> dict[str, str]:
+    given = dict(edges or {})
+    if not set(given) <= {"duplicates", "loops"}:
+        raise InputError(
+            f"edges={given!r}: expected rules such as {{'duplicates': 'merge', 'loops': 'drop'}}.",
+            code="release.edges",
+            value=edges,
+        )
+    return given
+
+
+def _is_histogram(data: Any, domain: Any) -> bool:
+    """Whether data are counts: any list of numbers, or any array, but for the square matrix of a network."""
+    if isinstance(data, (list, tuple)):
+        return all(isinstance(x, (int, float, np.number)) for x in data)
+    if not isinstance(data, np.ndarray):
+        return False
+    return not (isinstance(domain, Network) and data.shape == (domain.order, domain.order))

@@ -299,3 +299,264 @@ def test_policies_that_come_with_the_project_are_usable(capsys, path):
     status, out, err = call(capsys, "sensitivity", path, "--json", "--time-limit", "5")
     assert status == 0, err
     assert json.loads(out)["value"] > 0
+
+
+def start(census, *more):
+    """A release of the census with these further options."""
+    return ["release", census / "census.toml", "--data", census / "people.csv", "--epsilon", "1", *more]
+
+
+@pytest.mark.parametrize("text", ["pp.csv", "nothing/people", "people.parqet", "parts/*.csv"])
+def test_a_limit_for_a_file_that_is_not_there_is_refused(census, capsys, monkeypatch, text):
+    monkeypatch.chdir(census)
+    status, _, err = call(capsys, "budget", "set", "b.db", text, "--epsilon", "1")
+    assert status == 2
+    assert "no such file" in err
+    assert not (census / "b.db").exists()
+
+
+def test_a_new_name_says_which_releases_it_is_for(census, capsys, monkeypatch):
+    monkeypatch.chdir(census)
+    status, out, _ = call(capsys, "budget", "set", "b.db", "town", "--epsilon", "1")
+    assert (status, out) == (0, "town: limit epsilon = 1, for releases with --dataset town\n")
+    status, out, _ = call(capsys, "budget", "set", "b.db", "people.csv", "--epsilon", "1")
+    assert (status, out) == (0, "people.csv: limit epsilon = 1\n")
+    status, out, _ = call(capsys, "budget", "set", "b.db", "v1.csv", "--epsilon", "1")
+    assert status == 2
+    status, out, _ = call(capsys, "budget", "set", "b.db", "town", "--rho", "1", "--json")
+    told = json.loads(out)
+    assert told["limit"] == {"kind": "rho", "value": "1"}
+    assert told["dataset"]["name"] == "town"
+    assert len(json.loads(call(capsys, "budget", "show", "b.db", "--json")[1])["datasets"]) == 2
+
+
+def test_a_file_and_its_name_are_one_account(census, capsys, monkeypatch):
+    monkeypatch.chdir(census)
+    call(capsys, "budget", "set", "b.db", "people.csv", "--name", "people", "--epsilon", "2")
+    status, _, err = call(capsys, *start(census, "--ledger", "b.db", "--dataset", "people", "--out", "o1"))
+    assert status == 0, err
+    assert "limit" not in err
+    # without the name it is the same account, and so is changed data under the name
+    assert call(capsys, *start(census, "--ledger", "b.db", "--out", "o2", "--again"))[0] == 0
+    changed = census / "more.csv"
+    changed.write_text((census / "people.csv").read_text() + "F,0,0\n")
+    release = ["release", "census.toml", "--data", changed, "--epsilon", "1", "--ledger", "b.db"]
+    status, _, err = call(capsys, *release, "--dataset", "people", "--out", "o3")
+    assert status == 3
+    assert "people" in err
+    status, _, err = call(capsys, *release, "--out", "o4")
+    assert status == 0
+    assert "none for this one" in err, "a new account without a limit, beside one with"
+    status, _, err = call(capsys, *release, "--dataset", "people", "--out", "o5", "--again")
+    assert status == 2
+    assert "knows other data by this name" in err
+    # a new name for data that has an account labels it
+    status, _, err = call(capsys, *release, "--dataset", "new", "--again", "--out", "o6")
+    assert status == 0, err
+    found = json.loads(call(capsys, "budget", "show", "b.db", "--json")[1])["datasets"]
+    assert [(a["name"], a["charges"]) for a in found] == [("new", 2), ("people", 2)]
+    status, _, err = call(capsys, *release, "--dataset", "newer", "--again", "--out", "o7")
+    assert status == 2
+    assert "named 'new'" in err
+
+
+def test_a_repeated_release_says_so_and_costs_nothing(census, capsys, monkeypatch):
+    monkeypatch.chdir(census)
+    told = json.loads(call(capsys, *start(census, "--ledger", "b.db", "--out", "o", "--json"))[1])
+    assert (told["repeated"], told["spent"]) == (False, {"kind": "epsilon", "value": "1"})
+    # into the folder that holds it, and under another name
+    again = json.loads(
+        call(capsys, *start(census, "--ledger", "b.db", "--out", "o", "--dataset", "x", "--json"))[1]
+    )
+    assert (again["repeated"], again["spent"], again["loss"]) == (True, None, told["spent"])
+    status, out, _ = call(capsys, *start(census, "--ledger", "b.db", "--out", "o2"))
+    assert status == 0
+    assert "on record already (epsilon = 1): nothing was spent" in out
+    [account] = json.loads(call(capsys, "budget", "show", "b.db", "--json")[1])["datasets"]
+    assert account["charges"] == 1
+
+
+def test_the_same_file_read_otherwise_is_another_request(census, capsys, monkeypatch):
+    monkeypatch.chdir(census)
+    text = CENSUS.replace("salary = 2", "salary = 3")
+    (census / "a.toml").write_text(text)
+    (census / "b.toml").write_text(text + '[data]\ncolumns = {salary = "age"}\n')
+    common = ["--data", "people.csv", "--epsilon", "1", "--ledger", "b.db", "--json", "--out"]
+    one, two = (
+        json.loads(call(capsys, "release", f"{n}.toml", *common, f"o{n}")[1]) for n in ("a", "b")
+    )
+    assert (one["repeated"], two["repeated"]) == (False, False)
+
+
+@pytest.mark.parametrize("out", ["people.csv", "people.csv/x", "/proc/nope/x"])
+def test_a_folder_that_cannot_be_written_costs_nothing(census, capsys, monkeypatch, out):
+    monkeypatch.chdir(census)
+    status, _, err = call(capsys, *start(census, "--ledger", "b.db", "--out", out))
+    assert status == 2
+    assert "Nothing was charged" in err
+    assert not (census / "b.db").exists()
+
+
+def test_a_folder_in_the_place_of_a_file_costs_nothing(census, capsys):
+    (census / "o" / "release.csv").mkdir(parents=True)
+    status, _, err = call(capsys, *start(census, "--out", census / "o"))
+    assert status == 2
+    assert "release.csv is a folder" in err
+
+
+def test_a_failure_of_writing_says_what_was_charged(census, capsys, monkeypatch):
+    from policygraph.published.release import Release
+
+    def full(self, path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.chdir(census)
+    with monkeypatch.context() as broken:
+        broken.setattr(Release, "to_csv", full)
+        status, _, err = call(capsys, *start(census, "--ledger", "b.db", "--out", "o"))
+    assert status == 2
+    assert "epsilon = 1 was charged" in err
+    assert "the same command with another --out costs nothing" in err
+    again = json.loads(call(capsys, *start(census, "--ledger", "b.db", "--out", "o2", "--json"))[1])
+    assert again["repeated"]
+
+
+def test_another_release_is_not_overwritten(census, capsys, monkeypatch):
+    monkeypatch.chdir(census)
+    assert call(capsys, *start(census, "--out", "o"))[0] == 0
+    before = (census / "o" / "release.csv").read_text()
+    status, _, err = call(capsys, *start(census, "--ledger", "b.db", "--out", "o"))
+    assert status == 2
+    assert "--overwrite" in err
+    assert (census / "o" / "release.csv").read_text() == before
+    assert call(capsys, "budget", "show", "b.db")[1] == "nothing is recorded yet\n"
+    assert call(capsys, *start(census, "--ledger", "b.db", "--out", "o", "--overwrite"))[0] == 0
+    # a repeat does not replace another release either
+    call(capsys, "release", "census.toml", "--data", "people.csv", "--epsilon", "2", "--out", "p")
+    assert call(capsys, *start(census, "--ledger", "b.db", "--out", "p"))[0] == 2
+
+
+def test_a_large_epsilon_is_warned_of(census, capsys):
+    arguments = ["release", census / "census.toml", "--data", census / "people.csv", "--out", census / "o"]
+    assert "almost no protection" in call(capsys, *arguments, "--epsilon", "21")[2]
+    assert "protection" not in call(capsys, *arguments, "--epsilon", "20", "--overwrite")[2]
+
+
+def test_epsilon_and_delta_are_told_as_they_were_asked(census, capsys):
+    arguments = ["--delta", "1e-6", "--out", census / "o", "--json"]
+    told = json.loads(call(capsys, *start(census, *arguments))[1])
+    assert told["asked"] == {"kind": "epsilon-delta", "epsilon": "1", "delta": "1/1000000"}
+    assert told["spent"]["kind"] == "rho"
+    record = json.loads((census / "o" / "release.json").read_text())
+    assert record["asked"] == told["asked"]
+    assert any("epsilon = 1, delta = 0.000001; kept by rho = " in line for line in record["stages"])
+
+
+def test_a_further_policy_names_the_option_of_the_command(census, capsys):
+    (census / "other.toml").write_text(CENSUS.replace('[[public]]\ncuboid = ["age"]\n', ""))
+    assert call(capsys, *start(census, "--ledger", census / "b.db", "--out", census / "o"))[0] == 0
+    arguments = ["--data", census / "people.csv", "--epsilon", "1", "--ledger", census / "b.db"]
+    status, _, err = call(capsys, "release", census / "other.toml", *arguments, "--out", census / "p")
+    assert status == 3
+    assert "--compose-policies" in err
+    assert "compose_policies" not in err
+
+
+def test_the_history_is_for_people(census, capsys):
+    call(capsys, "budget", "set", census / "b.db", "town", "--epsilon", "5")
+    call(capsys, *start(census, "--ledger", census / "b.db", "--dataset", "town", "--out", census / "o"))
+    limit, charge = call(capsys, "budget", "history", census / "b.db")[1].splitlines()
+    assert limit.endswith("town  limit   epsilon = 5")
+    assert "town  charge  epsilon = 1" in charge
+    assert "CuboidQuery" in charge
+    assert "Entry(" not in charge
+    told = json.loads(call(capsys, "budget", "history", census / "b.db", "--json")[1])
+    assert [entry["what"] for entry in told["entries"]] == ["limit", "charge"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "code"),
+    [
+        (["check", "nothing.toml", "--json"], 2, "file.missing"),
+        (["budget", "show", "nothing.db", "--json"], 2, "ledger.unreadable"),
+        (["sensitivity", "census.toml", "--json", "--norm", "l3"], 2, "cli.norm"),
+        (["sensitivity", "census.toml", "--json", "--nonsense"], 2, "cli.usage"),
+    ],
+)
+def test_failures_in_json(census, capsys, monkeypatch, arguments, status, code):
+    monkeypatch.chdir(census)
+    found, out, err = call(capsys, *arguments)
+    assert found == status
+    told = json.loads(out)["error"]
+    assert told["code"] == code
+    assert told["message"]
+    assert err
+
+
+def test_mistakes_of_a_file_in_json(tmp_path, capsys):
+    (tmp_path / "bad.toml").write_text('[domain]\nage = 0\nsex = ["F", "F"]\n')
+    status, out, _ = call(capsys, "check", tmp_path / "bad.toml", "--json")
+    assert status == 2
+    problems = json.loads(out)["error"]["problems"]
+    assert [(p["path"], p["line"]) for p in problems] == [("domain.age", 2), ("domain.sex", 3)]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["sensitivity", "census.toml", "--out", "nodir/x.json"],
+        ["sensitivity", "census.toml", "--out", "folder"],
+        ["explain", "census.toml", "--draw", "nodir/x.png"],
+        ["explain", "census.toml", "--draw", "x.docx"],
+        ["verify", "people.parquet"],
+        ["verify", "folder"],
+        ["check", "big.toml"],
+    ],
+)
+def test_bad_input_is_no_fault_of_ours(census, capsys, monkeypatch, arguments):
+    monkeypatch.chdir(census)
+    (census / "folder").mkdir()
+    (census / "big.toml").write_text("[domain]\na = 100000000000000000000\n")
+    status, _, err = call(capsys, *arguments)
+    assert status == 2
+    assert "fault of ours" not in err
+
+
+def test_edge_lists_have_rules_in_the_file(tmp_path, capsys):
+    (tmp_path / "edges.csv").write_text("a,b,w\n0,1,x\n1,0,x\n2,2,x\n9,1,x\n1,2,x\n")
+    policy = tmp_path / "net.toml"
+    network = "[network]\nnodes = 3\n[[release]]\nadjacency = true\n"
+    release = ["release", policy, "--data", tmp_path / "edges.csv", "--epsilon", "1000", "--seed", "1", "--out"]
+    policy.write_text(network + '[data]\ncolumns = {from = "a", to = "b"}\n')
+    status, _, err = call(capsys, *release, tmp_path / "o")
+    assert status == 2
+    for key in ('duplicates = "merge"', 'loops = "drop"', 'unknown = "drop"'):
+        assert key in err
+    policy.write_text(
+        network + '[data]\nduplicates = "merge"\nloops = "drop"\nunknown = "drop"\ncolumns = {from = "a", to = "b"}\n'
+    )
+    status, out, err = call(capsys, *release, tmp_path / "o")
+    assert status == 0, err
+    assert pq.read_table(tmp_path / "o" / "release.parquet")["value"].to_pylist() == [1, 0, 1]
+
+
+def test_ctrl_c_says_whether_anything_was_charged(census, capsys, monkeypatch):
+    def stop(*_args, **_more):
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(census)
+    with monkeypatch.context() as broken:
+        broken.setattr("policygraph.api.read_data", stop)
+        status, _, err = call(capsys, *start(census, "--ledger", "b.db", "--out", "o"))
+    assert status == 130
+    assert "stopped before anything was charged" in err
+    assert not (census / "o").exists()
+    with monkeypatch.context() as broken:
+        broken.setattr("policygraph.private.ledger.Ledger.complete", stop)
+        status, _, err = call(capsys, *start(census, "--ledger", "b.db", "--out", "o"))
+    assert status == 130
+    assert "budget history b.db" in err
+
+
+def test_the_norm_is_read_in_any_case(census, capsys):
+    assert call(capsys, "sensitivity", census / "census.toml", "--norm", "L2")[0] == 0

@@ -330,7 +330,7 @@ def test_broken_files_are_clear_errors(tmp_path: Path) -> None:
     (tmp_path / "empty.csv").write_bytes(b"")
     (tmp_path / "table.xyz").write_text("a")
     (tmp_path / "latin.csv").write_bytes(b"sex,age\n\xe9,1\n")
-    with pytest.raises(DataError, match="utf-8"):
+    with pytest.raises(DataError, match="near line 2. Save it as UTF-8"):
         read_edges(tmp_path / "latin.csv", Network(3))
     for name, code in (
         ("broken.parquet", "data.unreadable"),
@@ -620,3 +620,47 @@ def test_edges_agree_with_the_literal_definition(
 
 def test_limits_are_what_the_documents_say() -> None:
     assert counts_module.DENSE == 10**8
+
+
+@pytest.mark.parametrize("rows", [1, 30_000])
+def test_lines_of_unequal_length_are_named(tmp_path: Path, rows: int) -> None:
+    path = tmp_path / "ragged.csv"
+    path.write_text("sex,age\n" + "F,0\n" * rows + "M,1,2\n")
+    with pytest.raises(DataError) as caught:
+        count_cells(path, Domain({"sex": ["F", "M"], "age": 3}))
+    assert f"lines are of unequal length near line {rows + 2}" in str(caught.value)
+    assert "strict_mode" not in str(caught.value)
+    assert caught.value.code == "data.unreadable"
+
+
+def test_advice_for_unknown_values_names_no_real_label() -> None:
+    with pytest.raises(DataError) as caught:
+        count_cells(pa.table({"my sex": ["X"]}), Domain({"my sex": ["F", "M"]}))
+    text = str(caught.value)
+    assert "table [data] of the policy file" in text
+    assert 'unknown = {other = {"my sex" = ...}}' in text
+    assert text.count("'M'") == 1, "only among the labels that are expected"
+
+
+def test_messages_about_edges_name_the_keys_of_a_policy_file() -> None:
+    frame = pa.table({"from": [0, 1, 0, 2, 7], "to": [1, 0, 0, 1, 1]})
+    with pytest.raises(DataError) as caught:
+        read_edges(frame, Network(3))
+    for word in ('duplicates = "merge"', 'loops = "drop"', 'unknown = "drop"', "[data]"):
+        assert word in str(caught.value)
+    with pytest.raises(DataError, match=r"\[data\] columns = \{from"):
+        read_edges(pa.table({"a": [0], "b": [1], "c": [2]}), Network(3))
+
+
+@pytest.mark.parametrize(
+    ("array", "words"),
+    [
+        (np.array([1, 2]), "2 numbers for 6 cells"),
+        (np.array([1, 2, 3, 4, 5, np.nan]), "nan in cell 5: expected whole numbers"),
+        (np.array([1, 2.5, 3, 4, 5, 6]), "2.5 in cell 1"),
+        (np.zeros((3, 2), dtype=int), r"6 numbers in the shape \(3, 2\) for 6 cells.*the shape \(2, 3\)"),
+    ],
+)
+def test_arrays_that_are_no_counts(array: Any, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        Counts.from_vector(Domain({"sex": ["F", "M"], "age": 3}), array)

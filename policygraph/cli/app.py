@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 import typer
 
 from policygraph.cli import audits, budget, explaining, policies, releases
+from policygraph.cli.common import print_json
 from policygraph.errors import PolicyGraphError
+from policygraph.public.files.problems import PolicyFileError
 from policygraph.version import __version__
 
 __all__ = ["app", "run"]
 
+STOPPED = 130
 EPILOG = (
-    "Exit status: 0 success, 2 bad input or a refusal to guess, 3 the budget does not allow it, 1 a fault of ours. "
+    "Exit status: 0 success, 2 bad input or a refusal to guess, 3 the budget does not allow it, 1 a fault of ours, 130 "
+    "stopped with Ctrl-C. "
     "Example: policygraph sensitivity policies/census-margins.toml"
 )
 
@@ -52,24 +57,46 @@ app.add_typer(budget.app, name="budget")
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command with these arguments and return its exit status."""
+    """Run the command with these arguments and return its exit status.
+
+    With ``--json`` a failure is one JSON object on the output as well, so that scripts need not read the text.
+    """
+    as_json = "--json" in arguments
     try:
-        app(arguments, prog_name="policygraph")
-    except SystemExit as stop:  # the way the argument reader ends, after it has shown its own errors
+        status = app(arguments, prog_name="policygraph", standalone_mode=False)
+    except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except PolicyGraphError as refusal:
         typer.echo(f"policygraph: {refusal} [{refusal.code}]", err=True)
+        if as_json:
+            problems = refusal.problems if isinstance(refusal, PolicyFileError) else []
+            _json_error(refusal.code, str(refusal), [vars(problem) for problem in problems])
         return refusal.exit_status
     except BrokenPipeError:
         sys.stderr.close()
         return 0
+    except (KeyboardInterrupt, typer.Abort):
+        status = STOPPED
     except Exception as fault:
+        # The argument reader's own errors; which class they are depends on its version.
+        if hasattr(fault, "show") and hasattr(fault, "exit_code"):
+            fault.show()
+            if as_json:
+                _json_error("cli.usage", str(fault), [])
+            return int(fault.exit_code)
         if os.environ.get("POLICYGRAPH_DEBUG"):
             raise
+        text = f"a fault of ours, not of your input: {type(fault).__name__}: {fault}"
         typer.echo(
-            f"policygraph: a fault of ours, not of your input: {type(fault).__name__}: {fault}\n"
-            "Set POLICYGRAPH_DEBUG=1 to see where, and please report it.",
-            err=True,
+            f"policygraph: {text}\nSet POLICYGRAPH_DEBUG=1 to see where, and please report it.", err=True
         )
+        if as_json:
+            _json_error("fault", text, [])
         return 1
-    return 0
+    if status == STOPPED:
+        typer.echo("policygraph: stopped", err=True)
+    return status if isinstance(status, int) else 0
+
+
+def _json_error(code: str, message: str, problems: list[dict[str, Any]]) -> None:
+    print_json({"error": {"code": code, "message": message, "problems": problems}})

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import glob
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from policygraph.cli.common import print_json
 from policygraph.errors import InputError
+
+if TYPE_CHECKING:
+    from policygraph.private.ledger import Ledger
 
 __all__ = ["app"]
 
@@ -24,7 +30,7 @@ def show(ledger: Path = LEDGER, as_json: bool = AS_JSON) -> None:
 
     accounts = Ledger(ledger, create=False).datasets()
     if as_json:
-        print_json([account.to_json() for account in accounts])
+        print_json({"datasets": [account.to_json() for account in accounts]})
         return
     if not accounts:
         typer.echo("nothing is recorded yet")
@@ -50,9 +56,9 @@ def set_limit(
     epsilon: str | None = typer.Option(None, "--epsilon", help="Limit in epsilon."),
     delta: str | None = typer.Option(None, "--delta", help="With --epsilon: limit in (epsilon, delta)."),
     rho: str | None = typer.Option(None, "--rho", help="Limit in zCDP."),
+    as_json: bool = AS_JSON,
 ) -> None:
     """Set what all releases on a data set may come to."""
-    from policygraph.private.counting.source import named, open_source
     from policygraph.private.ledger import Ledger
     from policygraph.public.loss import Epsilon, EpsilonDelta, Rho
 
@@ -65,14 +71,41 @@ def set_limit(
         if delta is None
         else EpsilonDelta(epsilon or "", delta)
     )
-    if Path(dataset).is_file():
-        key = open_source(dataset).fingerprint()
-    else:
-        digits = dataset.removeprefix("sha256:")
-        key = dataset if len(digits) >= 16 and set(digits) <= set("0123456789abcdef") else named(dataset)
-        name = name or (None if key == dataset else dataset)
-    Ledger(ledger).set_limit(key, limit, name=name)
-    typer.echo(f"{name or dataset}: limit {limit}")
+    there = Ledger(ledger, create=False) if ledger.exists() else None
+    key, new = _account(there, dataset)
+    book = there or Ledger(ledger)
+    book.set_limit(key, limit, name=name or (dataset if new else None))
+    account = book.account(key)
+    if as_json:
+        print_json({"dataset": account.to_json(), "limit": limit.to_json(), "ledger": str(ledger)})
+        return
+    title = account.name or dataset
+    by_name = new or (account.name is not None and account.name == dataset)
+    typer.echo(f"{title}: limit {limit}" + (f", for releases with --dataset {title}" if by_name else ""))
+
+
+def _account(book: Ledger | None, dataset: str) -> tuple[str, bool]:
+    """Find the account that a text means: a known name, a data file, a fingerprint, a new name; and whether it is new.
+
+    A path that leads nowhere is a slip of the keyboard: as a new name it would carry a limit that no release ever meets.
+    """
+    from policygraph.private.counting.source import named, open_source
+
+    for known in book.datasets() if book is not None else ():
+        if dataset in (known.name, known.dataset):
+            return known.dataset, False
+    if dataset.startswith("duckdb://") or Path(dataset).is_file() or glob.has_magic(dataset):
+        return open_source(dataset).fingerprint(), False
+    if re.fullmatch(r"(sha256:)?[0-9a-f]{16,128}", dataset):
+        return dataset, False
+    if Path(dataset).exists() or "/" in dataset or "\\" in dataset or re.search(r"\.[A-Za-z]\w{0,9}$", dataset):
+        raise InputError(
+            f"{dataset}: no such file, and no data set of the ledger has this name. Give the path of the data file, or the "
+            "name that releases use with --dataset.",
+            code="cli.dataset",
+            value=dataset,
+        )
+    return named(dataset), True
 
 
 @app.command(epilog="Example: policygraph budget history budget.db")
@@ -86,10 +119,23 @@ def history(
 
     entries = Ledger(ledger, create=False).history(dataset)
     if as_json:
-        print_json([entry.to_json() for entry in entries])
+        print_json({"entries": [entry.to_json() for entry in entries]})
         return
+    if not entries:
+        typer.echo("nothing is recorded yet")
     for entry in entries:
-        typer.echo(str(entry))
+        typer.echo(_line(entry))
+
+
+def _line(entry: Any) -> str:
+    """One line of the history: when, which data set, what, how much, what was released."""
+    when = entry.time[:19].replace("T", " ")
+    what = "limit " if entry.what == "limit" else "charge"
+    more = [entry.note] if entry.note else []
+    if entry.what == "charge":
+        more.append(f"policy {entry.policy[:12]}" + (", a further one" if entry.composed else ""))
+        more += [] if entry.status == "completed" else ["no release on record"]
+    return f"{when}  {entry.name or entry.dataset}  {what}  {entry.loss}" + "".join(f"  {m}" for m in more)
 
 
 @app.command(epilog="Example: policygraph budget export budget.db > budget.json")

@@ -6,11 +6,14 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import typer
 
-__all__ = ["POLICY_FILE", "TIME_LIMIT", "one_query", "print_json", "stage"]
+from policygraph.errors import InputError
+
+__all__ = ["POLICY_FILE", "TIME_LIMIT", "check_target", "one_query", "print_json", "stage", "writing"]
 
 POLICY_FILE = typer.Argument(..., metavar="FILE", help="A policy file (TOML).", show_default=False)
 TIME_LIMIT = typer.Option(
@@ -29,6 +32,24 @@ def one_query(path: str) -> tuple[Any, Any]:
 def print_json(value: Any) -> None:
     """Print one JSON object."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def check_target(path: Path) -> None:
+    """Refuse a file that cannot be written before any work is done for it."""
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        what = "it is a folder" if path.is_dir() else f"the folder {path.absolute().parent} does not exist"
+        raise InputError(f"cannot write {path}: {what}.", code="cli.target", value=str(path))
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Report a file that could not be written as what it is."""
+    try:
+        yield
+    except OSError as cause:
+        raise InputError(
+            f"cannot write {path}: {cause.strerror or cause}.", code="cli.target", value=str(path)
+        ) from cause
 
 
 @contextmanager

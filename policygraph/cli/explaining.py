@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from policygraph.cli.common import POLICY_FILE, one_query, print_json, stage
+from policygraph.cli.common import POLICY_FILE, check_target, one_query, print_json, stage, writing
 from policygraph.exact import as_fraction
 
 __all__ = ["register"]
@@ -34,11 +34,17 @@ def explain(
 
     read, query = one_query(file)
     loss = Epsilon(as_fraction(epsilon, "epsilon"))
+    if draw is not None:
+        check_target(draw)
     with stage("explaining"):
         made = make(query, read.policy, epsilon=loss.value, time_limit=time_limit)
-    if draw is not None and made.certificate.witness is not None:
-        made.certificate.move().draw(draw)
+    drawn = draw if made.certificate.witness is not None else None
+    if drawn is not None:
+        with writing(drawn):
+            made.certificate.move().draw(drawn)
     if as_json:
-        print_json(made.to_dict())
-    else:
-        typer.echo(str(made))
+        print_json(made.to_dict() | ({} if draw is None else {"drawn": None if drawn is None else str(drawn)}))
+        return
+    typer.echo(str(made))
+    if draw is not None:
+        typer.echo("there is no pair to draw" if drawn is None else f"drawn: {drawn}")

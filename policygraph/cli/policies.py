@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from policygraph.cli.common import POLICY_FILE, TIME_LIMIT, one_query, print_json, stage
+from policygraph.cli.common import POLICY_FILE, TIME_LIMIT, check_target, one_query, print_json, stage, writing
 from policygraph.errors import InputError
 
 __all__ = ["register"]
@@ -52,13 +52,17 @@ def sensitivity(
     """How much one neighbour step can change what the file releases, with its certificate."""
     from policygraph.public.sensitivity import sensitivity as compute
 
+    norm = norm.lower()
     if norm not in ("l1", "l2"):
         raise InputError(f"--norm {norm}: expected l1 or l2.", code="cli.norm")
     read, query = one_query(file)
+    if out is not None:
+        check_target(out)
     with stage("computing the sensitivity"):
         certificate = compute(query, read.policy, norm=norm, time_limit=time_limit)  # type: ignore[arg-type]
     if out is not None:
-        certificate.to_json(str(out))
+        with writing(out):
+            certificate.to_json(str(out))
     if as_json:
         print_json(certificate.to_dict())
     else:
@@ -78,6 +82,11 @@ def verify(
         text = certificate.read_text(encoding="utf-8")
     except OSError as cause:
         raise InputError(f"cannot read {certificate}: {cause.strerror}.", code="certificate.file") from cause
+    except UnicodeDecodeError as cause:
+        raise InputError(
+            f"{certificate} is no text: expected a certificate in JSON, such as certificate.json beside a release.",
+            code="certificate.file",
+        ) from cause
     with stage("checking the certificate"):
         report = Sensitivity.from_json(text).verify()
     if as_json:

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from policygraph.cli.common import POLICY_FILE, one_query, print_json, stage
+from policygraph.errors import BudgetError, InputError
+
+if TYPE_CHECKING:
+    from policygraph.published.release import Release
 
 __all__ = ["register"]
+
+WEAK = 20
+"""An epsilon above this gives almost no protection: odds may change by a factor of exp(20), some 500 million."""
+
+WRITTEN = ("release.parquet", "release.csv", "release.json", "certificate.json")
 
 
 def register(app: typer.Typer) -> None:
@@ -32,12 +45,17 @@ def release(
     ledger: Path | None = typer.Option(
         None, "--ledger", help="Budget file; the charge is recorded before any noise."
     ),
-    dataset: str | None = typer.Option(None, "--dataset", help="Name of the data set in the ledger."),
+    dataset: str | None = typer.Option(
+        None, "--dataset", help="Name of the account in the ledger; all charges under one name add up."
+    ),
     compose_policies: bool = typer.Option(
         False, "--compose-policies", help="Allow data that was released under another policy before."
     ),
     again: bool = typer.Option(
         False, "--again", help="Draw and pay again although this request is on record."
+    ),
+    overwrite: bool = typer.Option(
+        False, "--overwrite", help="Replace the files of another release in the folder."
     ),
     seed: str | None = typer.Option(
         None, "--seed", help="NOT PRIVATE: reproducible noise for tests and papers."
@@ -46,45 +64,178 @@ def release(
         False, "--json", help="Print one JSON object: where it wrote, what it spent."
     ),
 ) -> None:
-    """Release what a policy file asks for, with exact noise, and write table, provenance and certificate."""
-    from policygraph.api import release as run
+    """Release what a policy file asks for, with exact noise, and write table, provenance and certificate.
+
+    A request that is on record in the ledger is written again and costs nothing.
+    """
+    from policygraph.api import perform
     from policygraph.private.noise import SecureSource, SeededSource
+    from policygraph.public.loss import loss_from_json
 
     read, query = one_query(file)
+    _warn_of_weak(epsilon)
     source = SecureSource() if seed is None else SeededSource(seed)
     if ledger is None:
         typer.echo("no --ledger: what is spent here is not recorded anywhere", err=True)
-    with stage("starting") as tell:
-        made = run(
-            query,
-            read.policy,
-            data,
-            epsilon=epsilon,
-            rho=rho,
-            delta=delta,
-            ledger=ledger,
-            dataset=dataset,
-            source=source,
-            columns=read.columns,
-            compose_policies=compose_policies,
-            reuse=not again,
-            progress=tell,
+    stages: list[str] = []
+    with _folder(out), stage("starting") as show:
+
+        def tell(now: str) -> None:
+            stages.append(now)
+            show(now)
+
+        try:
+            done = perform(
+                query,
+                read.policy,
+                data,
+                epsilon=epsilon,
+                rho=rho,
+                delta=delta,
+                ledger=ledger,
+                dataset=dataset,
+                source=source,
+                columns=read.columns,
+                edges=read.edges,
+                compose_policies=compose_policies,
+                reuse=not again,
+                progress=tell,
+                before=lambda: None if overwrite else _refuse_files(out),
+            )
+        except BudgetError as refusal:
+            if refusal.code != "budget.further-policy":
+                raise
+            text = str(refusal).replace("compose_policies=True", "--compose-policies")
+            raise BudgetError(text, code="budget.further-policy", **refusal.details) from refusal
+        except KeyboardInterrupt:
+            # The last stages are the charge, which may or may not be on the disk by now, and the noise.
+            late = [text for text in stages if text in ("charging the ledger", "drawing the noise")]
+            typer.echo(
+                "stopped before anything was charged"
+                if not late or ledger is None
+                else f"stopped during or after the charge: policygraph budget history {ledger} shows whether it was made",
+                err=True,
+            )
+            raise
+        made = done.release
+        if done.repeated and not overwrite and not _holds(out, made):
+            _refuse_files(out)
+        loss = loss_from_json(made.record["loss"])
+        try:
+            written = made.write(out)
+        except (InputError, OSError) as cause:
+            if done.repeated:
+                what = "Nothing was charged"
+            elif ledger is None:
+                what = f"The noise was drawn and is lost, and no ledger recorded that {loss} was meant to be spent"
+            else:
+                what = f"{loss} was charged, and the release is on record in {ledger}"
+            free = "" if ledger is None else ": the same command with another --out costs nothing"
+            raise InputError(
+                f"{_cause(cause)} {what}{free}.", code="release.not-written", value=str(out)
+            ) from cause
+    if done.unlimited:
+        typer.echo(
+            f"the ledger has limits for other data sets, and none for this one: set one with policygraph budget set {ledger} "
+            f"{dataset or data} --epsilon ..., or name the data set that it belongs to with --dataset",
+            err=True,
         )
-        written = made.write(out)
     if as_json:
         print_json(
             {
                 "written": written,
-                "spent": made.record["loss"],
+                "repeated": done.repeated,
+                "spent": None if done.repeated else made.record["loss"],
+                "loss": made.record["loss"],
+                "asked": made.record.get("asked"),
                 "ledger": None if ledger is None else str(ledger),
+                "dataset": None if done.account is None else done.account.name,
                 "private": made.private,
                 "warning": made.record["warning"],
                 "policy_fingerprint": made.record["policy_fingerprint"],
                 "query_fingerprint": made.record["query_fingerprint"],
-                "sensitivity": made.record["certificate"]["value"],
+                "sensitivity": (made.record["certificate"] or {}).get("value"),
                 "noise": made.record["noise"],
             }
         )
         return
     typer.echo(str(made))
+    if done.repeated:
+        typer.echo(f"this release is on record already ({loss}): nothing was spent")
     typer.echo("written: " + ", ".join(written.values()))
+
+
+def _warn_of_weak(epsilon: str | None) -> None:
+    with suppress(ValueError, ZeroDivisionError):
+        if epsilon is not None and Fraction(epsilon) > WEAK:
+            typer.echo(
+                f"epsilon = {epsilon} gives almost no protection: values around 1 and below are usual", err=True
+            )
+
+
+@contextmanager
+def _folder(out: Path) -> Iterator[None]:
+    """Make the folder before anything is charged; take it away again, if it is empty, when the release fails."""
+    made = []
+    try:
+        for folder in reversed([out, *out.parents]):
+            if not folder.exists():
+                folder.mkdir()
+                made.append(folder)
+        probe = out / ".policygraph-test"
+        probe.touch()
+        probe.unlink()
+    except OSError as cause:
+        _remove(made)
+        raise InputError(
+            f"--out {out}: cannot write there ({cause.strerror}). Nothing was charged.",
+            code="release.folder",
+            value=str(out),
+        ) from cause
+    for name in WRITTEN:
+        if (out / name).is_dir():
+            _remove(made)
+            raise InputError(
+                f"--out {out}: {name} is a folder there, and a file of this name is to be written. Nothing was charged.",
+                code="release.folder",
+                value=name,
+            )
+    try:
+        yield
+    except BaseException:
+        _remove(made)
+        raise
+
+
+def _remove(folders: list[Path]) -> None:
+    with suppress(OSError):
+        for folder in reversed(folders):
+            folder.rmdir()
+
+
+def _refuse_files(out: Path) -> None:
+    found = [name for name in WRITTEN if (out / name).exists()]
+    if found:
+        raise InputError(
+            f"--out {out} holds {', '.join(found)} of another release. Name another folder, or say --overwrite. "
+            "Nothing was charged.",
+            code="release.exists",
+            value=found,
+        )
+
+
+def _holds(out: Path, made: Release) -> bool:
+    """Whether a folder holds this very release already, or none."""
+    from policygraph.published.release import Release
+
+    if not any((out / name).exists() for name in WRITTEN):
+        return True
+    try:
+        there = Release.from_parquet(out / "release.parquet")
+    except InputError:
+        return False
+    return there.table().equals(made.table()) and there.record == made.record
+
+
+def _cause(cause: Exception) -> str:
+    return f"Writing failed ({cause.strerror or cause})." if isinstance(cause, OSError) else str(cause)

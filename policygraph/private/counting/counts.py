@@ -82,9 +82,10 @@ class Counts:
         """
         given = np.asarray(array)
         if given.size != domain.size or (given.ndim > 1 and given.shape != getattr(domain, "shape", None)):
+            met = f"{given.size:,} numbers" + (f" in the shape {given.shape}" if given.ndim > 1 else "")
+            shape = f", or the shape {domain.shape}" if isinstance(domain, Domain) and given.ndim > 1 else ""
             raise DataError(
-                f"a histogram of shape {given.shape}: expected {domain.size} cells"
-                + (f", or the shape {domain.shape}." if isinstance(domain, Domain) else "."),
+                f"{met} for {domain.size:,} cells: expected the count of every cell, in order{shape}.",
                 code="counts.size",
                 value=given.shape,
             )
@@ -183,6 +184,7 @@ class Counts:
 
 def _no_count(met: Any, at: int | None = None) -> DataError:
     where = "" if at is None else f" in cell {at}"
+    met = met.item() if isinstance(met, np.generic) else met
     return DataError(
         f"the histogram has {met!r}{where}: expected whole numbers >= 0.", code="counts.value", value=met
     )

@@ -144,22 +144,24 @@ def _count(
             for value, n in edges.strangers
         )
         problems.append(
-            f'  {n_strange:,} edges at nodes that are not in the network: {values} (unknown="drop" leaves such edges out)'
+            f'  {n_strange:,} edges at nodes that are not in the network: {values} (unknown = "drop" leaves such edges out)'
         )
     if n_looped and loops == "error":
         problems.append(
-            f'  {n_looped:,} loops, but the network has none (loops="drop" leaves them out; Network(loops=True) has them)'
+            f'  {n_looped:,} loops, but the network has none (loops = "drop" leaves them out; a network with loops = true has them)'
         )
     if repeated.any() and duplicates == "error":
         one = network.cell(int(at[repeated][0]))
         both = "" if network.directed else ", in one order or in both"
         problems.append(
             f"  {int(repeated.sum()):,} pairs are listed more than once{both}, such as {one[0]!r} and {one[1]!r} "
-            f'({int((times[repeated] - 1).sum()):,} edges too many; duplicates="merge" counts each pair once)'
+            f'({int((times[repeated] - 1).sum()):,} edges too many; duplicates = "merge" counts each pair once)'
         )
     if problems:
         raise DataError(
-            f"{edges.label} does not fit {network!r}.\n" + "\n".join(problems),
+            f"{edges.label} does not fit {network!r}.\n"
+            + "\n".join(problems)
+            + "\nCorrect the list, or say the rule: in the table [data] of the policy file, or as an argument in Python.",
             code="data.edges",
             problems=problems,
         )
@@ -232,7 +234,7 @@ def _find_ends(source: Source, columns: Sequence[str] | None) -> list[tuple[str,
                 if columns is None
                 else f"{list(columns)} among them"
             )
-            + ". Say which ones with columns=[..., ...].",
+            + '. Say which ones: [data] columns = {from = "...", to = "..."} in the policy file, or columns in Python.',
             code="data.missing-column",
             columns=given,
         )

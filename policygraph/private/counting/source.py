@@ -6,9 +6,11 @@ Imports ``errors`` and ``private.counting.sql``; duckdb is imported when a sourc
 
 from __future__ import annotations
 
+import csv
 import glob
 import hashlib
 import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -161,8 +163,29 @@ def connect() -> Any:
 
 
 def unreadable(label: str, cause: Exception) -> DataError:
-    """Return the error for what the engine could not read."""
-    return DataError(f"{label} cannot be read: {cause}", code="data.unreadable", value=label)
+    """Return the error for what the engine could not read, without the options of the engine that nobody here can set."""
+    text = str(cause)
+    found = re.search(r"Line: (\d+)", text)
+    near = f" near line {found.group(1)}" if found else ""
+    if "utf-8" in text.lower() or "unicode" in text.lower():
+        text = f"it is not UTF-8 text{near}. Save it as UTF-8."
+    elif "Expected Number of Columns" in text:
+        text = f"its lines are of unequal length{near}. Give every line a value for each column."
+    elif "CSV Error" in text or "sniffing" in text:
+        text = f"the engine cannot make out its lines and columns{near}. Look for quotes that are not closed, and for lines "
+        text += "with more or fewer values than there are columns."
+    return DataError(f"{label} cannot be read: {text}", code="data.unreadable", value=label)
+
+
+def uneven_line(path: str, delimiter: str) -> int | None:
+    """Find the first line of a CSV file that has another number of values than the first; None if there is none."""
+    try:
+        with Path(path).open(encoding="utf-8", newline="") as file:
+            lines = csv.reader(file, delimiter=delimiter)
+            width = len(next(lines, []))
+            return next((lines.line_num for fields in lines if fields and len(fields) != width), None)
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return None
 
 
 def stamps_of(paths: list[str]) -> tuple[Stamp, ...]:

@@ -6,6 +6,7 @@ One GROUP BY inside DuckDB does the work; only cells and their counts come out. 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
@@ -16,7 +17,7 @@ from policygraph.errors import DataError, InputError
 from policygraph.private.counting import sql
 from policygraph.private.counting.counts import DENSE, Counts, Ints
 from policygraph.private.counting.labels import Coder, coder
-from policygraph.private.counting.source import TABLE, Source, named, open_source
+from policygraph.private.counting.source import TABLE, Source, named, open_source, uneven_line
 from policygraph.public.domain import Domain, Label
 
 __all__ = ["count_cells"]
@@ -133,6 +134,7 @@ def _find_columns(
         problems.append(what + (f" (did you mean {lowered[near[0]]!r}?)" if near and not matches else ""))
     if not problems:
         return found
+    _check_even(source, domain)
     shown_names = ", ".join(repr(column) for column in given[:12]) + (", ..." if len(given) > 12 else "")
     labels = {str(label) for attribute in domain.names for label in domain.labels(attribute)[:1000]}
     headless = source.textual and len(problems) == len(domain.names) and any(x in labels for x in given)
@@ -147,6 +149,22 @@ def _find_columns(
         problems=problems,
         columns=given,
     )
+
+
+def _check_even(source: Source, domain: Domain) -> None:
+    """Raise when a CSV file seems to have no columns because its lines are of unequal length."""
+    for path, _, _ in source.stamps if source.textual and len(source.columns) == 1 else ():
+        header = source.columns[0][0]
+        for delimiter in (",", ";", "\t", "|"):
+            names = [name.strip(' "') for name in header.split(delimiter)]
+            line = uneven_line(path, delimiter) if len(names) > 1 and set(names) & set(domain.names) else None
+            if line is not None:
+                raise DataError(
+                    f"{source.label} cannot be read: its lines are of unequal length near line {line}. Give every line a "
+                    "value for each column.",
+                    code="data.unreadable",
+                    value=source.label,
+                )
 
 
 class _Tally:
@@ -253,12 +271,13 @@ class _Tally:
                 + _hint(self.domain, name, [value for value, _ in found[name] if value is not None])
             )
         first = next(iter(found), self.domain.names[0])
-        label = self.domain.labels(first)[-1]
+        name = first if re.fullmatch(r"[A-Za-z0-9_-]+", first) else f'"{first}"'
         return DataError(
             f"{self.source.label}: {missed:,} of {rows:,} rows do not fit the domain.\n"
             + "\n".join(lines)
-            + '\nCorrect the data or the domain, or let the policy say what to do: unknown = "drop" leaves such rows out, '
-            f"unknown = {{{first} = {label!r}}} counts them under that label.",
+            + "\nCorrect the data or the domain, or let the policy say what to do: in the table [data] of the policy file, "
+            f'unknown = "drop" leaves such rows out, unknown = {{other = {{{name} = ...}}}} counts them under the label that '
+            "is given, which the domain should have for this. In Python: Policy(..., unknown=...).",
             code="data.unknown-value",
             problems=found,
             rows=missed,
