@@ -375,15 +375,15 @@ def read_data(
     if isinstance(data, Counts):
         return data
     domain = policy.domain
+    if edges and not isinstance(domain, Network):
+        raise InputError(
+            "edges= is about edge lists: expected none for a table.", code="release.edges", value=edges
+        )
     if _is_histogram(data, domain):
         return Counts.from_vector(domain, data)
     if isinstance(domain, Network):
         ends = None if columns is None else [columns.get(end, end) for end in ("from", "to")]
         return read_edges(data, domain, columns=ends, unknown=policy.unknown, **_edge_rules(edges))
-    if edges:
-        raise InputError(
-            "edges= is about edge lists: expected none for a table.", code="release.edges", value=edges
-        )
     unknown = dict(policy.unknown) if isinstance(policy.unknown, tuple) else policy.unknown
     return count_cells(data, domain, unknown=unknown, columns=columns)
 

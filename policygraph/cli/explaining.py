@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from policygraph.cli.common import POLICY_FILE, check_target, one_query, print_json, stage, writing
+from policygraph.cli.common import POLICY_FILE, one_query, print_json, stage, writing
 from policygraph.exact import as_fraction
 
 __all__ = ["register"]
@@ -35,7 +35,9 @@ def explain(
     read, query = one_query(file)
     loss = Epsilon(as_fraction(epsilon, "epsilon"))
     if draw is not None:
-        check_target(draw)
+        from policygraph.public.graphs.drawing import check_picture
+
+        check_picture(draw)
     with stage("explaining"):
         made = make(query, read.policy, epsilon=loss.value, time_limit=time_limit)
     drawn = draw if made.certificate.witness is not None else None

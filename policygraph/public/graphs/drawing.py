@@ -12,10 +12,14 @@ from policygraph.public.graphs.answers import Answers
 from policygraph.public.graphs.composed import L1Ball, Product, decode
 from policygraph.public.graphs.simple import Bit, Empty, Path
 
-__all__ = ["draw", "layout"]
+__all__ = ["check_picture", "draw", "layout"]
 
 CELLS = 144
 EDGES = 1500
+NAMED = 36
+"""Up to so many cells the boxes say the names of the attributes too."""
+
+BEND = 0.3
 Points = dict[int, tuple[float, float]]
 
 
@@ -63,6 +67,43 @@ def _between(p: tuple[float, float], q: tuple[float, float], points: Points) -> 
     return False
 
 
+def check_picture(target: str | FilePath) -> None:
+    """Refuse a picture file whose folder is missing, or whose ending names no kind of picture."""
+    try:
+        from matplotlib.backend_bases import FigureCanvasBase
+    except ImportError as cause:
+        raise InputError(
+            "drawing needs matplotlib: pip install 'policygraph[plot]'.", code="graph.matplotlib"
+        ) from cause
+    path = FilePath(target)
+    kinds = FigureCanvasBase.get_supported_filetypes()
+    if path.suffix.lower().removeprefix(".") not in kinds:
+        raise InputError(
+            f"{path}: expected the ending of a picture, such as .png, .svg or .pdf.",
+            code="graph.picture",
+            value=str(path),
+        )
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        what = "it is a folder" if path.is_dir() else f"the folder {path.absolute().parent} does not exist"
+        raise InputError(f"cannot write {path}: {what}.", code="graph.picture", value=str(path))
+
+
+def _text(graph: Answers, u: int) -> str:
+    """What stands in the box of a cell: its labels, with their attributes where there are several and room for them."""
+    labels = [str(label) for label in graph.domain.cell(u)]
+    if isinstance(graph.domain, Domain) and len(labels) > 1 and graph.size <= NAMED:
+        labels = [f"{name} = {label}" for name, label in zip(graph.domain.names, labels, strict=True)]
+    return "\n".join(labels)
+
+
+def _caption(graph: Answers) -> str:
+    if isinstance(graph.domain, Domain):
+        names = graph.domain.names
+        lead = "in each box, from above: " if graph.size > NAMED and len(names) > 1 else ""
+        return lead + ", ".join(names)
+    return "pairs of nodes"
+
+
 def draw(graph: Answers, target: Any) -> Any:
     """Draw a small graph into a file or into matplotlib axes, and return the axes."""
     if graph.size > CELLS or graph.n_edges > EDGES:
@@ -78,17 +119,26 @@ def draw(graph: Answers, target: Any) -> Any:
         raise InputError(
             "draw needs matplotlib: pip install 'policygraph[plot]'.", code="graph.matplotlib"
         ) from cause
+    if isinstance(target, (str, FilePath)):
+        check_picture(target)
     points, low = layout(graph)
+    spots = [*points.values(), *([low] if graph.bottom != "none" else [])]
     figure = None
     axes = target
     if isinstance(target, (str, FilePath)):
-        xs, ys = [x for x, _ in points.values()] or [0.0], [y for _, y in points.values()] or [0.0]
-        width, height = (min(max(1.2 * (max(side) - min(side)) + 2, 3), 16) for side in (xs, ys))
+        sides = [[spot[at] for spot in spots] or [0.0] for at in (0, 1)]
+        width, height = (min(max(1.2 * (max(side) - min(side)) + 2, 3), 16) for side in sides)
         figure = Figure(figsize=(width, height))
         axes = figure.add_subplot()
 
     def join(start: tuple[float, float], stop: tuple[float, float], **style: Any) -> None:
-        arc = "arc3,rad=-0.3" if _between(start, stop, points) else "arc3"
+        arc = "arc3"
+        if _between(start, stop, points):
+            arc = f"arc3,rad=-{BEND}"
+            # The highest point of the bow, so that the frame has room for it.
+            dx, dy = stop[0] - start[0], stop[1] - start[1]
+            middle = ((start[0] + stop[0]) / 2, (start[1] + stop[1]) / 2)
+            spots.append((middle[0] - dy * BEND / 2, middle[1] + dx * BEND / 2))
         axes.add_patch(FancyArrowPatch(start, stop, arrowstyle="-", connectionstyle=arc, zorder=1, **style))
 
     for u, v in graph.edges():
@@ -101,12 +151,15 @@ def draw(graph: Answers, target: Any) -> Any:
             *low, "⊥", ha="center", va="center", bbox={"boxstyle": "circle", "fc": "#f4d35e", "ec": "#555"}
         )
     for u, (x, y) in points.items():
-        name = "\n".join(str(label) for label in graph.domain.cell(u))
+        name = _text(graph, u)
         style = {"boxstyle": "round,pad=0.25", "fc": "white", "ec": "#30638e"}
         axes.text(x, y, name, ha="center", va="center", fontsize=8, bbox=style, zorder=2)
-    axes.autoscale_view()
-    axes.margins(0.12)
+    for at, set_limits in enumerate((axes.set_xlim, axes.set_ylim)):
+        side = [spot[at] for spot in spots] or [0.0]
+        set_limits(min(side) - 0.5, max(side) + 0.5)
+    axes.set_aspect("equal")
     axes.set_axis_off()
+    axes.set_title(_caption(graph), fontsize=9)
     if figure is not None:
-        figure.savefig(target, bbox_inches="tight")
+        figure.savefig(target, bbox_inches="tight", dpi=150)
     return axes

@@ -1,6 +1,6 @@
 """Pictures of moves. Owns :func:`draw`: what is removed, what is added, what holds it together.
 
-Imports ``errors``, ``public.domain``, ``public.moves.move``; matplotlib when used.
+Imports ``errors``, ``public.domain``, ``public.graphs.drawing``, ``public.moves.move``; matplotlib when used.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from policygraph.errors import InputError, RefusedError
 from policygraph.public.constraints.degrees import Degrees
 from policygraph.public.domain import Domain, Network
+from policygraph.public.graphs.drawing import check_picture
 from policygraph.public.moves.move import Move
 
 __all__ = ["draw"]
@@ -50,10 +51,11 @@ def draw(move: Move, target: str | Path | Any) -> Any:
         )
     axes = target
     if isinstance(target, (str, Path)):
+        check_picture(target)
         matplotlib.use("Agg", force=False)
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(6, 5), layout="constrained")
+        figure = Figure(figsize=_size(move), layout="constrained")
         axes = figure.add_subplot()
     if isinstance(move.policy.domain, Network):
         _network(move, move.policy.domain, axes)
@@ -103,36 +105,56 @@ def _network(move: Move, network: Network, axes: Any) -> None:
     axes.set_title("these two networks must look alike")
 
 
-def _table(move: Move, domain: Domain, axes: Any) -> None:
-    """Rows are the values of the first attribute that changes, columns the other attributes."""
+def _changing(move: Move, domain: Domain) -> tuple[list[int], list[int]]:
+    """The attributes along the rows and along the columns: a single one that changes runs along the columns."""
     codes = domain.codes(move.cells)
-    changing = [axis for axis in range(len(domain.shape)) if len(set(codes[axis].tolist())) > 1] or [0]
-    first, rest = changing[0], changing[1:]
-    rows = sorted(set(codes[first].tolist()))
-    columns: list[tuple[int, ...]] = (
-        sorted(set(zip(*(codes[axis].tolist() for axis in rest), strict=True))) if rest else [()]
-    )
+    axes = [axis for axis in range(len(domain.shape)) if len(set(codes[axis].tolist())) > 1] or [0]
+    return (axes[:1], axes[1:]) if len(axes) > 1 else ([], axes)
+
+
+def _size(move: Move) -> tuple[float, float]:
+    if isinstance(move.policy.domain, Domain) and not _changing(move, move.policy.domain)[0]:
+        return 6.0, 2.2
+    return 6.0, 5.0
+
+
+def _table(move: Move, domain: Domain, axes: Any) -> None:
+    """Rows are the values of the first attribute that changes, columns those of the others."""
+    codes = domain.codes(move.cells)
+    names = domain.names
+    down, across = _changing(move, domain)
+
+    def keys(of: list[int]) -> list[tuple[int, ...]]:
+        return sorted({tuple(int(codes[axis][at]) for axis in of) for at in range(len(move.change))})
+
+    def texts(of: list[int], listed: list[tuple[int, ...]]) -> list[str]:
+        return [
+            ", ".join(str(domain.labels(names[axis])[c]) for axis, c in zip(of, key, strict=True))
+            for key in listed
+        ]
+
+    rows, columns = keys(down), keys(across)
     grid = np.zeros((len(rows), len(columns)), dtype=np.int64)
     for at, amount in enumerate(move.amounts.tolist()):
-        key = tuple(int(codes[axis][at]) for axis in rest)
-        grid[rows.index(int(codes[first][at])), columns.index(key)] += amount
+        place = (tuple(int(codes[axis][at]) for axis in of) for of in (down, across))
+        grid[rows.index(next(place)), columns.index(next(place))] += amount
     top = max(1, int(np.abs(grid).max()))
     axes.imshow(grid, cmap="PiYG", vmin=-2 * top, vmax=2 * top, aspect="auto")
     for (i, j), value in np.ndenumerate(grid):
         if value:
             axes.text(j, i, f"{value:+d}", ha="center", va="center", fontsize=12)
-    names = domain.names
-    axes.set_yticks(range(len(rows)), [str(domain.labels(names[first])[r]) for r in rows])
-    texts = [
-        ", ".join(str(domain.labels(names[axis])[c]) for axis, c in zip(rest, key, strict=True))
-        for key in columns
-    ]
+    axes.set_yticks(range(len(rows)), texts(down, rows) if down else ["records"])
+    tilted = len(columns) > 6
     axes.set_xticks(
         range(len(columns)),
-        texts,
-        rotation=45 if len(columns) > 6 else 0,
-        ha="right" if len(columns) > 6 else "center",
+        texts(across, columns),
+        rotation=45 if tilted else 0,
+        ha="right" if tilted else "center",
     )
-    axes.set_ylabel(names[first])
-    axes.set_xlabel(" x ".join(names[axis] for axis in rest))
-    axes.set_title("the change between two tables that must look alike")
+    axes.set_ylabel(" x ".join(names[axis] for axis in down))
+    axes.set_xlabel(" x ".join(names[axis] for axis in across))
+    same = [axis for axis in range(len(names)) if axis not in (*down, *across)]
+    first = ", ".join(f"{names[axis]} = {domain.labels(names[axis])[int(codes[axis][0])]}" for axis in same)
+    axes.set_title(
+        "the change between two tables that must look alike" + (f"\n(all with {first})" if first else "")
+    )
