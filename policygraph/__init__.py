@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from policygraph.private.audit import audit
     from policygraph.private.ledger import Ledger
     from policygraph.private.mechanisms import (
+        Cube,
         Gaussian,
         Laplace,
         Transformed,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
         Total,
         count,
     )
+    from policygraph.public.cubes import strategies as cubes
     from policygraph.public.domain import Domain, Network
     from policygraph.public.files import load
     from policygraph.public.graphs import BOTTOM, PolicyGraph
@@ -68,6 +70,7 @@ _WHERE = {
     "policygraph.private.audit": ["audit"],
     "policygraph.private.ledger": ["Ledger"],
     "policygraph.private.mechanisms": [
+        "Cube",
         "Gaussian",
         "Laplace",
         "Transformed",
@@ -106,6 +109,7 @@ __all__ = [
     "Cells",
     "Constraint",
     "ConstraintError",
+    "Cube",
     "Cuboid",
     "DataError",
     "Degrees",
@@ -139,6 +143,7 @@ __all__ = [
     "__version__",
     "audit",
     "count",
+    "cubes",
     "expected_error",
     "load",
     "queries",
@@ -150,6 +155,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name == "queries":
         return import_module("policygraph.public.query")
+    if name == "cubes":
+        return import_module("policygraph.public.cubes.strategies")
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module 'policygraph' has no attribute {name!r}")

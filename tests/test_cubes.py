@@ -100,7 +100,9 @@ def test_least_squares_agrees_with_a_dense_solve_and_keeps_known_tables(kind, da
     made = fit(lattice, choice, noisy, wanted, exact)
     dense = oracle.least_squares(shape, weights, noisy.values(), exact, wanted, make)
     for mask in wanted:
-        assert np.allclose(made[mask].ravel(), dense[mask], rtol=0, atol=1e-9 * (1 + np.abs(dense[mask]).max()))
+        assert np.allclose(
+            made[mask].ravel(), dense[mask], rtol=0, atol=1e-9 * (1 + np.abs(dense[mask]).max())
+        )
     for high, low in product(made, made):
         if low & ~high == 0:
             gone = tuple(at for at, axis in enumerate(lattice.axes(high)) if not low >> axis & 1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import groupby
 from math import prod
 from typing import Any
 
@@ -137,10 +138,13 @@ class Lattice:
 
     def maximal(self, masks: Iterable[int]) -> list[int]:
         """Those of some cuboids that cannot be computed from another of them."""
+        larger: list[int] = []
         kept: list[int] = []
-        for mask in sorted(set(masks), key=lambda c: -self.level(c)):
-            if not any(self.computable(mask, of=other) for other in kept):
-                kept.append(mask)
+        for _, level in groupby(sorted(set(masks), key=self.level, reverse=True), key=self.level):
+            # Different cuboids with as many attributes cannot be computed from each other.
+            here = [m for m in level if not any(self.computable(m, of=other) for other in larger)]
+            kept += here
+            larger = kept.copy()
         return sorted(kept)
 
     def __eq__(self, other: object) -> bool:

@@ -11,15 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from policygraph.errors import InputError, RefusedError
 from policygraph.public.cubes.choose import Choice, Sets, Strategy, Task
 from policygraph.public.cubes.costs import changed_sets
 from policygraph.public.cubes.cover import BMax
-from policygraph.public.cubes.descent import minimise
 from policygraph.public.cubes.lattice import Family, Floats, Ints
-from policygraph.public.cubes.variances import cell_variances, cell_variances_adjoint, known_blocks
+from policygraph.public.cubes.precisions import optimal_precisions
+from policygraph.public.cubes.variances import cell_variances_adjoint, known_blocks
 from policygraph.public.cubes.weighing import Goal, Weighing, rounded
 from policygraph.public.domain import Domain
 from policygraph.public.loss import Epsilon, Loss
@@ -28,11 +27,8 @@ from policygraph.public.query.blocks import BlockQuery, contrast_gain
 
 __all__ = ["Fourier", "Unequal"]
 
-Bits = npt.NDArray[np.bool_]
-
 LARGEST = 1 << 12
 """Weights of cuboids are rounded to integers up to this."""
-POLISH = 3000
 SMALLEST = 4096.0
 LARGEST_BLOCK = 1 << 33
 """Rows times weight of an interaction stay below this, so that answers over 2^28 records fit 62 bits, and variances the sampler."""
@@ -142,14 +138,7 @@ def block_forms(task: Task, family: Family, masks: Sequence[int]) -> Floats:
 
 
 def optimal_blocks(task: Task, goal: Goal) -> Choice:
-    """The best precisions of all interactions for zCDP, with a proved bound.
-
-    Notes
-    -----
-    With precisions q_S the variances are sums of g_S / q_S and the cost is max_j sum_S b_jS q_S. For multipliers c
-    of the cuboids and l of the cost forms, both summing to 1, no choice beats (sum_S sqrt(g_S(c) b_S(l)))^2 times
-    the unit, and that function of (c, l) is the square of a concave one; at its maximum q_S = sqrt(g_S / b_S) attains it.
-    """
+    """The best precisions of all interactions for zCDP, with a proved bound."""
     family = Family(task.lattice, task.wanted)
     several = np.array(
         [all(task.lattice.domain.shape[a] > 1 for a in task.lattice.axes(m)) for m in family.masks.tolist()]
@@ -159,20 +148,16 @@ def optimal_blocks(task: Task, goal: Goal) -> Choice:
     importance = task.wanted_importance
     masks = [int(m) for m in family.masks[free]]
     forms = block_forms(task, family, masks)
-    shares, prices = _multipliers(family, free, wanted, importance, forms, goal)
-    slopes = np.zeros(len(family))
-    slopes[wanted] = shares * importance
-    gains = cell_variances_adjoint(family, slopes)[free]
-    bound = float(np.sqrt(gains * (prices @ forms)).sum() ** 2)
-    q = np.sqrt(np.maximum(gains, 1e-18 * gains.max()) / np.maximum(prices @ forms, 1e-300))
+    units = np.zeros((len(family), len(wanted)))
+    units[wanted, np.arange(len(wanted))] = importance
+    cells = np.ascontiguousarray(cell_variances_adjoint(family, units)[free].T)
+    bound, q = optimal_precisions(cells, forms, goal)
     weights = _block_weights(task, masks, q)
     shape = task.lattice.domain.shape
     scale = [float(np.prod([float(contrast_gain(shape[a])) for a in task.lattice.axes(m)])) for m in masks]
     real = np.square(weights.astype(np.float64)) * np.array(scale)
-    blocks = np.zeros(len(family))
-    blocks[free] = 1.0 / real
-    cells = cell_variances(family, blocks)[wanted] * importance * float((forms @ real).max())
-    value = float(cells.max() if goal == "max" else cells.sum())
+    variances = (cells @ (1.0 / real)) * float((forms @ real).max())
+    value = float(variances.max() if goal == "max" else variances.sum())
     return task.choice(
         masks,
         [int(w) for w in weights],
@@ -199,89 +184,6 @@ def _block_weights(task: Task, masks: Sequence[int], q: Floats) -> Ints:
     if scale * float(wish.min()) < 4:
         raise RefusedError("interactions of this many values leave 64-bit integers.", code="query.overflow")
     made: Ints = np.rint(wish * scale).astype(np.int64)
-    return made
-
-
-def _multipliers(
-    family: Family, free: Bits, wanted: Ints, importance: Floats, forms: Floats, goal: Goal
-) -> tuple[Floats, Floats]:
-    """Maximise the concave dual over the shares of the cuboids and of the cost forms (in logarithms)."""
-    m, j = len(importance), len(forms)
-    fixed = goal == "total"
-    if fixed and j == 1:
-        return np.ones(m), np.ones(1)
-
-    def read(theta: Floats) -> tuple[Floats, Floats]:
-        c = np.ones(m) if fixed else _simplex(theta[:m])
-        return c, (np.ones(1) if j == 1 else _simplex(theta[-j:]))
-
-    def dual(theta: Floats) -> tuple[float, Floats]:
-        c, prices = read(theta)
-        slopes = np.zeros(len(family))
-        slopes[wanted] = c * importance
-        g = np.maximum(cell_variances_adjoint(family, slopes)[free], 1e-300)
-        b = np.maximum(prices @ forms, 1e-300)
-        roots = np.sqrt(g * b)
-        value = float(roots.sum())
-        parts = []
-        if not fixed:
-            spread = np.zeros(len(family))
-            spread[free] = 0.5 * roots / g
-            by_c = cell_variances(family, spread)[wanted] * importance
-            parts.append(c * (by_c - float(c @ by_c)))
-        if j > 1:
-            by_price = forms @ (0.5 * roots / b)
-            parts.append(prices * (by_price - float(prices @ by_price)))
-        return -np.log(value), -np.concatenate(parts) / value
-
-    start = np.zeros((0 if fixed else m) + (0 if j == 1 else j))
-    _, point = minimise(dual, start, 2000, 1e-13)
-    c, prices = read(point)
-    return _polished(family, free, wanted, importance, forms, c, prices, fixed)
-
-
-def _polished(
-    family: Family,
-    free: Bits,
-    wanted: Ints,
-    importance: Floats,
-    forms: Floats,
-    c: Floats,
-    prices: Floats,
-    fixed: bool,
-) -> tuple[Floats, Floats]:
-    """Multiplicative steps, which never lose: each share grows with the variance, or cost, that it stands for."""
-    best = (np.inf, c, prices)
-    for step in range(POLISH):
-        slopes = np.zeros(len(family))
-        slopes[wanted] = c * importance
-        g = np.maximum(cell_variances_adjoint(family, slopes)[free], 1e-300)
-        b = np.maximum(prices @ forms, 1e-300)
-        spread = np.zeros(len(family))
-        spread[free] = np.sqrt(b / g)
-        cells = cell_variances(family, spread)[wanted] * importance
-        costs = forms @ np.sqrt(g / b)
-        bound = float(np.sqrt(g * b).sum())
-        gap = float((cells.sum() if fixed else cells.max()) * costs.max()) / bound**2 - 1
-        if gap < best[0]:
-            best = (gap, c, prices)
-        if gap < 1e-6 or (step > 100 and gap < 1e-4):
-            break
-        if not fixed:
-            c = _shares(c * cells)
-        if len(forms) > 1:
-            prices = _shares(prices * costs)
-    return best[1], best[2]
-
-
-def _shares(values: Floats) -> Floats:
-    made: Floats = values / values.sum()
-    return made
-
-
-def _simplex(theta: Floats) -> Floats:
-    powers = np.exp(theta - theta.max())
-    made: Floats = powers / powers.sum()
     return made
 
 

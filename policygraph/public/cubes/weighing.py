@@ -22,7 +22,7 @@ from policygraph.public.cubes.descent import minimise
 from policygraph.public.cubes.lattice import Family, Floats, Ints
 from policygraph.public.cubes.variances import block_precisions, cell_variances_adjoint, known_blocks
 
-__all__ = ["Goal", "Weighing", "rounded"]
+__all__ = ["Goal", "Weighing", "rounded", "soft_max"]
 
 Goal = Literal["total", "max"]
 
@@ -97,12 +97,12 @@ class Weighing:
             value, by_blocks = np.log(total), self.total / total
         else:
             cells = np.maximum(self.to_cells @ blocks, 1e-250)
-            value, soft = _soft_max(np.log(cells), sharpness)
+            value, soft = soft_max(np.log(cells), sharpness)
             by_blocks = (soft / cells) @ self.to_cells
         gradient = (-(by_blocks * blocks * blocks) @ matrix) * 2 * squares
         powers = weights**norm
         costs = np.maximum(forms @ powers, 1e-250)
-        level, soft = _soft_max(np.log(costs), sharpness)
+        level, soft = soft_max(np.log(costs), sharpness)
         value += 2 / norm * level
         gradient += 2 * ((soft / costs) @ forms) * powers
         return float(value), gradient
@@ -183,7 +183,7 @@ class Weighing:
         on = np.flatnonzero(weights > SMALL * weights.max())
         base = np.where(weights > SMALL * weights.max(), weights, 0.0)
         typical = float(base[on].mean())
-        columns = []
+        columns = [base]
         for at in range(len(masks)):
             if base[at] == 0:
                 columns += [_with(base, {at: typical}), _with(base, {at: typical / 4})]
@@ -220,7 +220,7 @@ def _near(mask: int, top: int) -> list[int]:
     )
 
 
-def _soft_max(logs: Floats, sharpness: float) -> tuple[float, Floats]:
+def soft_max(logs: Floats, sharpness: float) -> tuple[float, Floats]:
     """Logarithm of a soft maximum, and the share of each in it."""
     if len(logs) == 1:
         return float(logs[0]), np.ones(1)

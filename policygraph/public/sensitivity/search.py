@@ -54,8 +54,11 @@ def _problem(query: Query, policy: Policy, reduced: Reduced | None) -> Problem |
         height = sum(int(np.prod([small.shape[a] for a in names], dtype=object)) for names in small.known)
         if height * small.size > ENTRIES:
             return None
-        cells = tuple(small.lift(cell) for cell in np.ndindex(*small.shape))
         identity = small.asks_cells and small.asked[0][1] == 1
+        asks = sum(int(np.prod([small.shape[a] for a in names], dtype=object)) for names, _ in small.asked)
+        if not identity and asks * small.size > ENTRIES:
+            return None
+        cells = tuple(small.lift(cell) for cell in np.ndindex(*small.shape))
         return Problem(
             small.matrix(),
             None if identity else small.query_matrix(),
