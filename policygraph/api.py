@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from policygraph.errors import InputError, LedgerError
+from policygraph.errors import ConstraintError, InputError, LedgerError
 from policygraph.exact import Exact
 from policygraph.private.counting.source import named
 from policygraph.private.ledger import Account, Ledger, request_fingerprint
@@ -233,11 +233,7 @@ def perform(
     tell("counting the records")
     counts = read_data(data, policy, columns, edges)
     tell("checking the public facts")
-    if policy.system.has_values or len(policy.system.zeros):
-        if isinstance(policy.domain, Network):
-            policy.system.check_sparse(*counts.sparse())
-        else:
-            policy.system.check(counts.vector())
+    _check_facts(policy, counts)
     random = source or SecureSource()
     book = Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger
     if book is None:
@@ -344,6 +340,25 @@ def _check_kinds(query: Any, policy: Any, ledger: Any) -> None:
         )
 
 
+def _check_facts(policy: Policy, counts: Any) -> None:
+    if not policy.system.has_values and not len(policy.system.zeros):
+        return
+    try:
+        if isinstance(policy.domain, Network):
+            policy.system.check_sparse(*counts.sparse())
+        else:
+            policy.system.check(counts.vector())
+    except ConstraintError as cause:
+        if cause.code != "constraint.data":
+            raise
+        raise ConstraintError(
+            f"{cause} Nothing was charged. Correct the data, or the published values (equals) and zeros in the policy; without "
+            "equals a fact is public, and its values are those of the data.",
+            code="constraint.data",
+            **cause.details,
+        ) from cause
+
+
 def _as_asked(made: Release, asked: EpsilonDelta | None, loss: Loss) -> Release:
     """Say in a release which (epsilon, delta) was asked for, beside the rho that keeps it."""
     record = {key: value for key, value in made.record.items() if key != "asked"}
@@ -351,7 +366,7 @@ def _as_asked(made: Release, asked: EpsilonDelta | None, loss: Loss) -> Release:
     if asked is not None:
         record["asked"] = asked.to_json()
         stages.append(f"{ASKED} {asked}; kept by {loss}.")
-    return Release(made.tables, {**record, "stages": stages})
+    return replace(made, record={**record, "stages": stages})
 
 
 def _describe(ready: Calibrated, source: Source) -> dict[str, str]:
@@ -383,12 +398,15 @@ def read_data(
         return Counts.from_vector(domain, data)
     if isinstance(domain, Network):
         ends = None if columns is None else [columns.get(end, end) for end in ("from", "to")]
-        return read_edges(data, domain, columns=ends, unknown=policy.unknown, **_edge_rules(edges))
+        duplicates, loops = _edge_rules(edges)
+        return read_edges(
+            data, domain, columns=ends, unknown=policy.unknown, duplicates=duplicates, loops=loops
+        )
     unknown = dict(policy.unknown) if isinstance(policy.unknown, tuple) else policy.unknown
     return count_cells(data, domain, unknown=unknown, columns=columns)
 
 
-def _edge_rules(edges: Mapping[str, str] | None) -> dict[str, str]:
+def _edge_rules(edges: Mapping[str, str] | None) -> tuple[str, str]:
     given = dict(edges or {})
     if not set(given) <= {"duplicates", "loops"}:
         raise InputError(
@@ -396,7 +414,7 @@ def _edge_rules(edges: Mapping[str, str] | None) -> dict[str, str]:
             code="release.edges",
             value=edges,
         )
-    return given
+    return given.get("duplicates", "error"), given.get("loops", "error")
 
 
 def _is_histogram(data: Any, domain: Any) -> bool:

@@ -71,9 +71,7 @@ def test_networks_take_their_rules_from_policy_and_call(tmp_path):
     with pytest.raises(pg.InputError, match="duplicates"):
         pg.release(pg.queries.adjacency(network), policy, frame, epsilon=1, edges={"twice": "merge"})
     matrix = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
-    made = pg.release(
-        pg.queries.adjacency(network), policy, matrix, epsilon=1000, source=pg.SeededSource(1)
-    )
+    made = pg.release(pg.queries.adjacency(network), policy, matrix, epsilon=1000, source=pg.SeededSource(1))
     assert made.values().tolist() == [1, 0, 1]
 
 
@@ -108,3 +106,12 @@ def test_what_was_asked_is_told_for_each_request(tmp_path):
     assert not any("Asked" in line for line in same.sentences)
     again = pg.release(QUERY, POLICY, [1] * 6, epsilon=1, delta="1e-6", ledger=ledger)
     assert again.record == made.record
+
+
+def test_data_without_the_published_values_say_what_to_do_and_no_count():
+    policy = pg.Policy(DOMAIN, constraints=[pg.Cuboid("sex", equals=[1, 1])])
+    with pytest.raises(pg.ConstraintError) as caught:
+        pg.release(QUERY, policy, [700, 20, 1, 1, 0, 0], epsilon=1)
+    assert caught.value.code == "constraint.data"
+    assert "Correct the data, or the published values" in str(caught.value)
+    assert "721" not in str(caught.value)

@@ -382,9 +382,7 @@ def test_the_same_file_read_otherwise_is_another_request(census, capsys, monkeyp
     (census / "a.toml").write_text(text)
     (census / "b.toml").write_text(text + '[data]\ncolumns = {salary = "age"}\n')
     common = ["--data", "people.csv", "--epsilon", "1", "--ledger", "b.db", "--json", "--out"]
-    one, two = (
-        json.loads(call(capsys, "release", f"{n}.toml", *common, f"o{n}")[1]) for n in ("a", "b")
-    )
+    one, two = (json.loads(call(capsys, "release", f"{n}.toml", *common, f"o{n}")[1]) for n in ("a", "b"))
     assert (one["repeated"], two["repeated"]) == (False, False)
 
 
@@ -526,16 +524,27 @@ def test_edge_lists_have_rules_in_the_file(tmp_path, capsys):
     (tmp_path / "edges.csv").write_text("a,b,w\n0,1,x\n1,0,x\n2,2,x\n9,1,x\n1,2,x\n")
     policy = tmp_path / "net.toml"
     network = "[network]\nnodes = 3\n[[release]]\nadjacency = true\n"
-    release = ["release", policy, "--data", tmp_path / "edges.csv", "--epsilon", "1000", "--seed", "1", "--out"]
+    release = [
+        "release",
+        policy,
+        "--data",
+        tmp_path / "edges.csv",
+        "--epsilon",
+        "1000",
+        "--seed",
+        "1",
+        "--out",
+    ]
     policy.write_text(network + '[data]\ncolumns = {from = "a", to = "b"}\n')
     status, _, err = call(capsys, *release, tmp_path / "o")
     assert status == 2
     for key in ('duplicates = "merge"', 'loops = "drop"', 'unknown = "drop"'):
         assert key in err
     policy.write_text(
-        network + '[data]\nduplicates = "merge"\nloops = "drop"\nunknown = "drop"\ncolumns = {from = "a", to = "b"}\n'
+        network
+        + '[data]\nduplicates = "merge"\nloops = "drop"\nunknown = "drop"\ncolumns = {from = "a", to = "b"}\n'
     )
-    status, out, err = call(capsys, *release, tmp_path / "o")
+    status, _, err = call(capsys, *release, tmp_path / "o")
     assert status == 0, err
     assert pq.read_table(tmp_path / "o" / "release.parquet")["value"].to_pylist() == [1, 0, 1]
 

@@ -474,13 +474,14 @@ def test_several_facts_in_one_table_are_as_many_facts() -> None:
     apart = loads(directed + '[[public]]\nin_degrees = "all"\n[[public]]\nout_degrees = [0, 1]\n')
     assert both.policy == apart.policy
     assert len(both.policy.constraints) == 2
-    found = problems_of(TABLE + '[[public]]\ntotal = true\ndegrees = [0]\n')
+    found = problems_of(TABLE + "[[public]]\ntotal = true\ndegrees = [0]\n")
     assert set(found) == {"public[0].degrees"}
 
 
 def test_rules_for_edge_lists_are_read_and_written() -> None:
     file = loads(
-        NETWORK + '[data]\nunknown = "drop"\nduplicates = "merge"\nloops = "drop"\ncolumns = {from = "a", to = "b"}\n'
+        NETWORK
+        + '[data]\nunknown = "drop"\nduplicates = "merge"\nloops = "drop"\ncolumns = {from = "a", to = "b"}\n'
     )
     assert file.policy.unknown == "drop"
     assert file.edges == {"duplicates": "merge", "loops": "drop"}

@@ -98,7 +98,12 @@ def _account(book: Ledger | None, dataset: str) -> tuple[str, bool]:
         return open_source(dataset).fingerprint(), False
     if re.fullmatch(r"(sha256:)?[0-9a-f]{16,128}", dataset):
         return dataset, False
-    if Path(dataset).exists() or "/" in dataset or "\\" in dataset or re.search(r"\.[A-Za-z]\w{0,9}$", dataset):
+    if (
+        Path(dataset).exists()
+        or "/" in dataset
+        or "\\" in dataset
+        or re.search(r"\.[A-Za-z]\w{0,9}$", dataset)
+    ):
         raise InputError(
             f"{dataset}: no such file, and no data set of the ledger has this name. Give the path of the data file, or the "
             "name that releases use with --dataset.",

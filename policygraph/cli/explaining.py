@@ -45,7 +45,9 @@ def explain(
         with writing(drawn):
             made.certificate.move().draw(drawn)
     if as_json:
-        print_json(made.to_dict() | ({} if draw is None else {"drawn": None if drawn is None else str(drawn)}))
+        print_json(
+            made.to_dict() | ({} if draw is None else {"drawn": None if drawn is None else str(drawn)})
+        )
         return
     typer.echo(str(made))
     if draw is not None:

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import typer
 
-from policygraph.cli.common import POLICY_FILE, TIME_LIMIT, check_target, one_query, print_json, stage, writing
+from policygraph.cli.common import (
+    POLICY_FILE,
+    TIME_LIMIT,
+    check_target,
+    one_query,
+    print_json,
+    stage,
+    writing,
+)
 from policygraph.errors import InputError
 
 __all__ = ["register"]

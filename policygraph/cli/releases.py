@@ -169,7 +169,8 @@ def _warn_of_weak(epsilon: str | None) -> None:
     with suppress(ValueError, ZeroDivisionError):
         if epsilon is not None and Fraction(epsilon) > WEAK:
             typer.echo(
-                f"epsilon = {epsilon} gives almost no protection: values around 1 and below are usual", err=True
+                f"epsilon = {epsilon} gives almost no protection: values around 1 and below are usual",
+                err=True,
             )
 
 

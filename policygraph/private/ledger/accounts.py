@@ -94,9 +94,9 @@ def register(db: sqlite3.Connection, key: str, old: str | None, name: str | None
         )
     if db.execute("SELECT 1 FROM datasets WHERE name = ?", (name,)).fetchone():
         raise LedgerError(
-            f"name={name!r}: the ledger knows other data by this name. If the data changed, most of the people in "
-            "them did not, and what was released about them is spent: only if no person is in both give the new "
-            "data another name and a limit of their own.",
+            f"name={name!r}: the ledger knows other data by this name. A name is one account, in which all charges add up: to go "
+            "on spending there release with this name as the data set; only if no person is in both data sets give "
+            "the new one another name and a limit of its own.",
             code="ledger.name-taken",
             name=name,
         )
