@@ -330,7 +330,7 @@ def test_broken_files_are_clear_errors(tmp_path: Path) -> None:
     (tmp_path / "empty.csv").write_bytes(b"")
     (tmp_path / "table.xyz").write_text("a")
     (tmp_path / "latin.csv").write_bytes(b"sex,age\n\xe9,1\n")
-    with pytest.raises(DataError, match="near line 2[.] Save it as UTF-8"):
+    with pytest.raises(DataError, match=r"near line 2\. Save it as UTF-8"):
         read_edges(tmp_path / "latin.csv", Network(3))
     for name, code in (
         ("broken.parquet", "data.unreadable"),

@@ -49,7 +49,7 @@ def draw(move: Move, target: str | Path | Any) -> Any:
             f"a move of {len(move.change)} cells is too large to draw: expected at most {MOST}.",
             code="move.too-large",
         )
-    axes = target
+    axes: Any = target
     if isinstance(target, (str, Path)):
         check_picture(target)
         matplotlib.use("Agg", force=False)
