@@ -73,6 +73,10 @@ def from_spec(domain: AnyDomain, spec: dict[str, Any]) -> Query:
         if spec["boxes"] == "all ranges":
             return all_ranges(domain)
         return boxes(domain, spec["boxes"], name=spec.get("name", "boxes"))
+    if "strategy" in spec and isinstance(domain, Domain):
+        from policygraph.public.strategies import strategy_from_spec
+
+        return strategy_from_spec(domain, spec)
     if "matrix" in spec:
         import numpy as np
         from scipy import sparse
