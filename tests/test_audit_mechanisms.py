@@ -53,11 +53,29 @@ MECHANISMS = [
     ("Gaussian, margins known", pg.Gaussian(), MARGINS, pg.queries.identity(CROSS), pg.Rho("1/2")),
     ("Gaussian, degrees known", pg.Gaussian(), DEGREES, pg.queries.identity(FRIENDS), pg.Rho("1/2")),
     ("transformed Laplace, line", TransformedLaplace(), LINE, pg.queries.identity(AGES), pg.Epsilon(2)),
-    ("transformed Laplace, grid", TransformedLaplace(route="edges"), GRID, pg.queries.identity(CROSS), pg.Epsilon(4)),
+    (
+        "transformed Laplace, grid",
+        TransformedLaplace(route="edges"),
+        GRID,
+        pg.queries.identity(CROSS),
+        pg.Epsilon(4),
+    ),
     ("transformed Laplace, full", TransformedLaplace(), BOUNDED, pg.queries.identity(AGES), pg.Epsilon(2)),
     ("transformed Gaussian, line", TransformedGaussian(), LINE, pg.queries.identity(AGES), pg.Rho("1/2")),
-    ("transformed, consistent, line", TransformedConsistent(), LINE, pg.queries.identity(AGES), pg.Epsilon(2)),
-    ("Laplace on the edges of a line", Transformed(pg.Laplace()), LINE, pg.queries.identity(AGES), pg.Epsilon(2)),
+    (
+        "transformed, consistent, line",
+        TransformedConsistent(),
+        LINE,
+        pg.queries.identity(AGES),
+        pg.Epsilon(2),
+    ),
+    (
+        "Laplace on the edges of a line",
+        Transformed(pg.Laplace()),
+        LINE,
+        pg.queries.identity(AGES),
+        pg.Epsilon(2),
+    ),
 ]
 
 

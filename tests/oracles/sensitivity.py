@@ -26,7 +26,9 @@ def margin_rows(domain: Domain, names: tuple[str, ...]) -> list[list[int]]:
 def query_rows(domain: Domain, sets: list[tuple[str, ...]], weights: list[int] | None = None) -> np.ndarray:
     """A set of cuboids as a dense matrix."""
     weights = weights or [1] * len(sets)
-    rows = [[w * x for x in row] for names, w in zip(sets, weights) for row in margin_rows(domain, tuple(names))]
+    rows = [
+        [w * x for x in row] for names, w in zip(sets, weights) for row in margin_rows(domain, tuple(names))
+    ]
     return np.array(rows, dtype=np.int64)
 
 
