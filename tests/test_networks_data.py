@@ -199,10 +199,13 @@ def test_secret_edges_with_public_degrees_couple() -> None:
     network = pg.Network(4)
     graph = secret_edges(network, [0, 0, 1, 1], between=True)
     policy = pg.Policy(network, graph, constraints=[pg.Degrees([0])])
-    found = pg.sensitivity(pg.queries.mixing(network, [0, 0, 1, 1]), policy)
+    query = pg.queries.mixing(network, [0, 0, 1, 1])
     assert policy.definition == "blowfish"
-    assert found.lower_power >= 1
-    assert found.verify().ok
+    with pytest.raises(pg.RefusedError) as caught:
+        pg.sensitivity(query, policy)
+    assert caught.value.code == "sensitivity.capacity"
+    capped = pg.Policy(network, graph, constraints=[pg.Degrees([0])], at_most_records=2)
+    assert pg.sensitivity(query, capped).power == 4
 
 
 def test_a_policy_in_which_nothing_is_secret_is_an_error() -> None:

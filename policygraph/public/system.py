@@ -16,6 +16,7 @@ from policygraph.public.constraints.base import AnyDomain, Constraint, Ints
 from policygraph.public.constraints.counts import StructuralZero
 from policygraph.public.constraints.degrees import Degrees
 from policygraph.public.constraints.margins import Cells, Cuboid, Total
+from policygraph.public.degree_sequences import digraphical, graphical
 from policygraph.public.domain import Domain, Network
 
 __all__ = ["MATRIX_CELLS", "System"]
@@ -259,7 +260,7 @@ class System:
             if len(degrees) == v and not self.domain.directed:
                 if sum(degrees) % 2:
                     self._contradiction([c], "the degrees have an odd sum")
-                if not self.domain.multiple and not self.domain.loops and not _graphical(list(degrees)):
+                if not self.domain.multiple and not self.domain.loops and not graphical(degrees):
                     self._contradiction([c], "no simple graph has these degrees")
         sides = {
             c.side: sum(c.values(self.domain) or ())
@@ -271,6 +272,17 @@ class System:
         if "in" in sides and "out" in sides and sides["in"] != sides["out"]:
             both = [c for c in self.sums if isinstance(c, Degrees)]
             self._contradiction(both, "in-degrees and out-degrees have different sums")
+        if len(sides) == 2 and not self.domain.multiple:
+            both = [
+                c for c in self.sums if isinstance(c, Degrees) and c.n_rows(self.domain) == self.domain.order
+            ]
+            told = {}
+            for c in both:
+                if (degrees := c.values(self.domain)) is not None:
+                    told[c.side] = np.zeros(self.domain.order, dtype=np.int64)
+                    told[c.side][c.positions(self.domain)] = degrees
+            if not digraphical(told["out"], told["in"], loops=self.domain.loops):
+                self._contradiction(both, "no directed graph has these degrees")
 
     def _check_program(self) -> None:
         """Some table of whole numbers must have the published values (decided on domains of moderate size)."""
@@ -350,17 +362,3 @@ def describe(constraint: Constraint, domain: AnyDomain) -> str:
 
 def _short(values: list[int]) -> str:
     return str(values) if len(values) <= 12 else str(values[:10])[:-1] + ", ...]"
-
-
-def _graphical(degrees: list[int]) -> bool:
-    """Erdős and Gallai's condition, in sorted order."""
-    d = np.sort(np.array(degrees, dtype=np.int64))[::-1]
-    n = len(d)
-    prefix = np.cumsum(d)
-    for k in range(1, n + 1):
-        rest = d[k:]
-        if prefix[k - 1] > k * (k - 1) + int(np.minimum(rest, k).sum()):
-            return False
-        if d[k - 1] < k:
-            break
-    return True

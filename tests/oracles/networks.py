@@ -72,3 +72,59 @@ def mixing_rows(pairs: Sequence[Pair], groups: Sequence[int], directed: bool) ->
         for u, v in pairs
     ]
     return np.array([[int(end == key) for end in ends] for key in keys], dtype=np.int64)
+
+
+def graphs(nodes: int, directed: bool, loops: bool = False) -> Ints:
+    """Every graph as a row of 0s and 1s over its pairs, in the order of ``Network``."""
+    size = len(cell_pairs(nodes, directed, loops))
+    return np.array(list(product((0, 1), repeat=size)), dtype=np.int64).reshape(2**size, size)
+
+
+def cell_pairs(nodes: int, directed: bool, loops: bool = False) -> list[Pair]:
+    return [(u, v) for u in range(nodes) for v in range(nodes) if (loops or u != v) and (directed or u <= v)]
+
+
+def degrees_of(graph: Ints, pairs: Sequence[Pair], nodes: int) -> tuple[list[int], list[int]]:
+    """Out- and in-degrees of one graph; for an undirected one add them up."""
+    out, into = [0] * nodes, [0] * nodes
+    for present, (u, v) in zip(graph.tolist(), pairs):
+        out[u] += present
+        into[v] += present
+    return out, into
+
+
+def triangles(edges: Iterable[Pair]) -> int:
+    listed = [frozenset(edge) for edge in edges]
+    joined = set(listed)
+    nodes = sorted(set().union(*joined)) if joined else []
+    return sum({frozenset(p) for p in combinations(three, 2)} <= joined for three in combinations(nodes, 3))
+
+
+def wedges(edges: Iterable[Pair], nodes: int) -> int:
+    listed = list(edges)
+    return sum(
+        len(neighbours) * (len(neighbours) - 1) // 2
+        for v in range(nodes)
+        for neighbours in [[edge for edge in listed if v in edge]]
+    )
+
+
+def consistent_tables(
+    k: int, directed: bool, row_sums: Sequence[int], column_sums: Sequence[int], most: int
+) -> list[tuple[int, ...]]:
+    """All whole group counts with the given sums, each count at most ``most``."""
+    ends = [(g, h) for g in range(k) for h in range(k) if directed or g <= h]
+    out = []
+    for values in product(range(most + 1), repeat=len(ends)):
+        rows, columns = [0] * k, [0] * k
+        for (g, h), value in zip(ends, values):
+            rows[g] += value
+            columns[h] += value
+        good = (
+            (rows, columns) == (list(row_sums), list(column_sums))
+            if directed
+            else [r + c for r, c in zip(rows, columns)] == list(row_sums)
+        )
+        if good:
+            out.append(values)
+    return out

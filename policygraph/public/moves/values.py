@@ -28,6 +28,7 @@ from policygraph.public.moves.strengths_capped import capped_moves
 from policygraph.public.moves.strengths_columns import (
     Ints,
     instant,
+    out_of_time,
     read_matrix,
     record_total,
     seconds_left,
@@ -262,6 +263,8 @@ def _descend(
     upper: int | None = None
     reason = "moves were taken from the longest down; no longer one occurs on a table with these values"
     for i in np.argsort(-sizes, kind="stable").tolist():
+        if upper is not None and out_of_time(until):
+            break  # all that is left could only raise the lower end
         answer = fibre.allows(moves[i], until)
         if answer.possible and strength == "positive":
             answer = positive_table(

@@ -26,6 +26,8 @@ ENTRIES = 40_000_000
 """Most entries of a dense matrix that a search is started on."""
 VALUE_CELLS = 3_000
 """Most cells for which published values are used to rule out moves."""
+VALUE_PAIRS = 150
+"""The same for node pairs of networks, whose moves are too many to try beyond."""
 POSITIVE_MOVES = 200_000
 SEARCH_COLUMNS = 400
 """Most different columns for which all minimal moves are searched; beyond it the search would not end."""
@@ -314,11 +316,10 @@ def with_values(
     from policygraph.public.moves.values import longest_with_values
 
     size = policy.domain.size
-    if size > VALUE_CELLS:
+    most = VALUE_PAIRS if policy.domain.capacity == 1 else VALUE_CELLS
+    if size > most:
         found = without(query, policy, norm, deadline)
-        return _unused(
-            found, f"the published values were not used: {size:,} cells are more than {VALUE_CELLS:,}"
-        )
+        return _unused(found, f"the published values were not used: {size:,} cells are more than {most:,}")
     keep = np.setdiff1d(np.arange(size, dtype=np.int64), policy.system.zeros)
     rows, values = policy.system.full_rows()
     asked = None
