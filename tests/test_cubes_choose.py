@@ -210,6 +210,22 @@ def test_covers_are_the_best_of_all_choices(case, limit):
     assert int((both(domain, most, sets, policy)[0] <= 2 * limit * (1 + 1e-9)).sum()) == expected
 
 
+@given(small(), st.sampled_from([3, 30, 300]))
+@settings(max_examples=25, deadline=None)
+def test_choices_after_least_squares_are_judged_by_their_true_variances(case, limit):
+    _, domain, published, name = case
+    lattice, policy = Lattice(domain), policy_of(name, domain)
+    sets = [lattice.names(mask) for mask in published]
+    least = of(BMax(fitted=True), domain, sets, policy)
+    assert both(domain, least, sets, policy)[1].max() == pytest.approx(least.objective)
+    assert least.bound is None
+    most = of(PMost(bound=limit, fitted=True), domain, sets, policy)
+    inside = both(domain, most, sets, policy)[1] <= limit * (1 + 1e-9)
+    assert int(inside.sum()) == most.objective
+    plain = both(domain, of(PMost(bound=limit, exact_seconds=0), domain, sets, policy), sets, policy)[1]
+    assert most.objective >= int((plain <= limit * (1 + 1e-9)).sum())
+
+
 @given(small(), st.sampled_from(["total", "max"]), st.integers(0, 99))
 @settings(max_examples=20, deadline=None)
 def test_unequal_gaussian_noise_meets_its_bound_and_no_trial_beats_it(case, goal, seed):

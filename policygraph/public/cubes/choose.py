@@ -50,7 +50,8 @@ class Choice:
     kind
         ``"cuboids"`` or ``"interactions"``.
     objective
-        What was minimised (or maximised), at the loss asked for, with continuous noise.
+        What was minimised (or maximised), at the loss asked for, with continuous noise; None where public facts
+        leave the sensitivity of other choices open, so that there is nothing to compare.
     bound
         What no choice of this kind can beat, if that was proved.
     reason
@@ -198,9 +199,11 @@ class Task:
         """Variance of a cell of each published cuboid, summed from its best measured source."""
         return self._of_measured(masks, weights, fitted=False, at=self.published)
 
-    def fitted(self, masks: Sequence[int], weights: Sequence[float]) -> Floats:
-        """Variance of a cell of each published cuboid after least squares."""
-        return self._of_measured(masks, weights, fitted=True, at=self.published)
+    def fitted(
+        self, masks: Sequence[int], weights: Sequence[float], at: Sequence[int] | None = None
+    ) -> Floats:
+        """Variance of a cell of each published cuboid, or of some others, after least squares."""
+        return self._of_measured(masks, weights, fitted=True, at=self.published if at is None else at)
 
     def choice(
         self,

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heapify, heappop, heappush
+from itertools import product
 from math import inf, sqrt
 
 import numpy as np
@@ -19,6 +20,7 @@ from policygraph.errors import InputError
 from policygraph.exact import Exact, as_fraction
 from policygraph.public.cubes.choose import Choice, Sets, Strategy, Task
 from policygraph.public.cubes.lattice import Floats
+from policygraph.public.cubes.weighing import Weighing
 from policygraph.public.domain import Domain
 from policygraph.public.loss import Loss
 from policygraph.public.policy import Policy
@@ -61,6 +63,19 @@ class Covering:
         """Variance of the noise when these candidates (positions) are measured alike, in units of the loss."""
         power = float(self.forms[:, list(chosen)].sum(axis=1).max(initial=0.0))
         return power * power if self.squared else power
+
+    @cached_property
+    def _weighing(self) -> Weighing:
+        return Weighing(self.task, "max")
+
+    def fitted(self, chosen: Sequence[int]) -> Floats:
+        """Variance of each wanted cuboid after least squares, in units of the loss."""
+        weighing = self._weighing
+        q = weighing.from_weights[:, list(chosen)].sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            cells = np.where(weighing.to_cells > 0, weighing.to_cells / q, 0.0).sum(axis=1)
+        made: Floats = self.noise(chosen) * cells / self.task.wanted_importance
+        return made
 
     def least_power(self, noise: float) -> float:
         """Largest sensitivity (squared for l2) whose noise is at most this."""
@@ -196,9 +211,7 @@ class BMax(Strategy):
             for turn in (1, -1):
                 found = covering.prune(covering.greedy(covers, np.ones(len(task.wanted)), turn=turn), covers)
                 if self.fitted:
-                    masks = [task.candidates[at] for at in found]
-                    variances = task.fitted(masks, [1.0] * len(found)) * task.importance
-                    value = float(variances.max()) / task.unit
+                    value = float((covering.fitted(found) * task.wanted_importance).max())
                 else:
                     value = covering.noise(found) * ratio
                 if value < best * (1 - 1e-12):
@@ -206,7 +219,7 @@ class BMax(Strategy):
         if not chosen:
             raise _nothing()
         bound: float | None = None
-        if self.exact_seconds > 0 and not self.fitted:
+        if self.exact_seconds > 0 and not self.fitted and task.costs.exact:
             from policygraph.public.cubes.exact import least_maximum
 
             best, chosen, bound = least_maximum(
@@ -217,7 +230,7 @@ class BMax(Strategy):
             reason += " after least squares"
         return task.choice(
             [task.candidates[at] for at in chosen],
-            objective=best * task.unit,
+            objective=best * task.unit if task.costs.exact else None,
             bound=None if bound is None else bound * task.unit,
             reason=reason + _proved(best, bound),
         )
@@ -225,12 +238,15 @@ class BMax(Strategy):
 
 @dataclass(frozen=True)
 class PMost(Strategy):
-    """Most (or heaviest) cuboids with a variance of at most a bound, without consistency.
+    """Most (or heaviest) cuboids with a variance of at most a bound, of cuboids that are measured alike.
 
     Parameters
     ----------
     bound
         Largest variance that counts as accurate.
+    fitted
+        Whether the variance after least squares counts, or that of sums of single measured cuboids, as in the paper. After
+        least squares the best of the greedy scan is taken, and nothing is proved.
     exact_seconds
         Time for the search that improves on the greedy scan and proves a bound; 0 for the scan alone.
 
@@ -246,6 +262,7 @@ class PMost(Strategy):
     """
 
     bound: Exact
+    fitted: bool = False
     name: str = "pmost"
     exact_seconds: float = 2.0
 
@@ -266,22 +283,31 @@ class PMost(Strategy):
         limit = float(as_fraction(self.bound, "bound")) / task.unit
         tops = [task.wanted.index(m) for m in task.lattice.maximal(task.wanted)]
         widest = int(np.argmax(np.isfinite(ratios).sum(axis=1)))
-        best, chosen = (-1.0, -inf), list[int]()
+        best, chosen = (-1.0, -inf, -inf), list[int]()
+        trials: dict[frozenset[int], list[int]] = {frozenset([widest]): [widest]}
+        # Least squares may halve variances and more, so that choices above the bound can end below it.
+        loosened = (limit, 4 * limit, inf) if self.fitted else (limit,)
         thresholds = [r for r in covering.thresholds(ratios) if r <= limit * CLOSE]
-        for ratio in [*thresholds, limit]:
+        for ratio, reach in product([*thresholds, limit], loosened):
             covers = covering.covers(ratios, ratio)
-            for first, turn in (((), 1), ((), -1), ((widest,), 1), ((widest,), -1)):
-                found = covering.greedy(covers, gains, covering.least_power(limit / ratio), first, turn)
-                found = found or [widest]
-                if not all(np.isfinite(ratios[found, top]).any() for top in tops):
-                    continue
+            firsts: list[tuple[int, ...]] = [(), (widest,)] if reach == limit else [()]
+            for first, turn in product(firsts, (1, -1)):
+                found = covering.greedy(covers, gains, covering.least_power(reach / ratio), first, turn)
+                if found:
+                    trials[frozenset(found)] = found
+        place = {mask: at for at, mask in enumerate(covering.masks)}
+        if all(mask in place for mask in task.wanted):
+            everything = [place[mask] for mask in task.wanted]
+            trials[frozenset(everything)] = everything
+        for found in trials.values():
+            if all(np.isfinite(ratios[found, top]).any() for top in tops):
                 score = self.score(covering, found, gains, limit)
                 if score > best:
                     best, chosen = score, found
         if not chosen:
             raise _nothing()
         proved: float | None = None
-        if self.exact_seconds > 0:
+        if self.exact_seconds > 0 and task.costs.exact and not self.fitted:
             from policygraph.public.cubes.exact import most_covered
 
             chosen, proved = most_covered(
@@ -293,19 +319,26 @@ class PMost(Strategy):
         reason = (
             f"{len(chosen)} of {len(task.candidates)} cuboids were measured alike, so that published cuboids of weight "
             f"{value:g} of {float(task.importance.sum()):g} have a variance of at most {self.bound}"
+            + (" after least squares" if self.fitted else "")
+            + ("" if task.costs.exact else " (by an estimate of the sensitivity)")
         )
         return task.choice(
             [task.candidates[at] for at in chosen],
-            objective=value,
+            objective=value if task.costs.exact else None,
             bound=top,
             reason=reason + _proved(value, top),
         )
 
-    @staticmethod
-    def score(covering: Covering, chosen: Sequence[int], gains: Floats, limit: float) -> tuple[float, float]:
-        """Weight within the limit, then minus the mean variance."""
-        variances = covering.noise(chosen) * covering.ratios[list(chosen)].min(axis=0)
-        return float(gains[variances <= limit * (1 + 1e-9)].sum()), -float(variances.mean())
+    def score(
+        self, covering: Covering, chosen: Sequence[int], gains: Floats, limit: float
+    ) -> tuple[float, float, float]:
+        """Weight within the limit, then minus the mean variance, then minus the largest."""
+        if self.fitted:
+            variances = covering.fitted(chosen)
+        else:
+            variances = covering.noise(chosen) * covering.ratios[list(chosen)].min(axis=0)
+        inside = float(gains[variances <= limit * (1 + 1e-9)].sum())
+        return inside, -round(float(variances.mean()), 9), -float(variances.max())
 
 
 def _nothing() -> InputError:

@@ -144,7 +144,8 @@ def _linear_program(goal: Floats, matrix: Any, right: Floats, upper: Floats) -> 
     from scipy.sparse import csr_matrix
 
     bounds: Any = [(0.0, float(most)) for most in upper]
-    done: Any = linprog(goal, A_ub=csr_matrix(matrix), b_ub=right, bounds=bounds, method="highs")
+    rows: Any = csr_matrix(matrix)
+    done: Any = linprog(goal, A_ub=rows, b_ub=right, bounds=bounds, method="highs")
     return int(done.status), float(done.fun) if done.status == 0 else 0.0
 
 

@@ -6,6 +6,8 @@ program, convex in the logarithms of q, with a concave dual (Theorem 4 of ``docs
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from policygraph.public.cubes.descent import minimise
@@ -54,9 +56,8 @@ def optimal_precisions(cells: Floats, forms: Floats, goal: Goal) -> tuple[float,
     if best > bound * (1 + 1e-5):
         # Where a share is 0 the closed form leaves precisions open; the primal problem does not.
         for sharpness in SHARPNESS:
-            _, logs = minimise(
-                lambda x, beta=sharpness: _smooth(x, cells, forms, beta), np.log(q), 600, 1e-13
-            )  # type: ignore[misc]
+            smooth = partial(_smooth, cells=cells, forms=forms, sharpness=sharpness)
+            _, logs = minimise(smooth, np.log(q), 600, 1e-13)
             made = np.exp(logs - logs.max())
             value = _value(cells, forms, made)
             if value < best:

@@ -108,7 +108,7 @@ class Unequal(Strategy):
         return task.choice(
             [task.candidates[at] for at in chosen],
             [int(trials[best][at]) for at in chosen],
-            objective=float(values[best]) * task.unit,
+            objective=float(values[best]) * task.unit if task.costs.exact else None,
             reason=reason,
         )
 

@@ -165,15 +165,18 @@ def best_sources(
     """
     exact = below_known(lattice, known or {})
     weights = {lattice.mask(names): weight for names, weight in zip(choice.sets, choice.weights, strict=True)}
-    tables: Tables = {}
+    tables: Tables = {mask: exact[mask] for mask in wanted if mask in exact}
+    groups: dict[int, list[int]] = {}
     for mask in wanted:
-        if mask in exact:
-            tables[mask] = exact[mask]
-            continue
-        source = source_of(lattice, weights, mask)
-        table = np.asarray(measured[source], dtype=np.int64).reshape(lattice.shape(source))
-        gone = tuple(at for at, axis in enumerate(lattice.axes(source)) if not mask >> axis & 1)
-        tables[mask] = np.asarray(table.sum(axis=gone) if gone else table, dtype=np.float64) / weights[source]
+        if mask not in exact:
+            groups.setdefault(source_of(lattice, weights, mask), []).append(mask)
+    for source, masks in groups.items():
+        have = {source: np.asarray(measured[source], dtype=np.int64).reshape(lattice.shape(source))}
+        for mask, start in lattice.route(masks, source):
+            gone = tuple(at for at, axis in enumerate(lattice.axes(start)) if not mask >> axis & 1)
+            have[mask] = np.asarray(have[start].sum(axis=gone) if gone else have[start], dtype=np.int64)
+        for mask in masks:
+            tables[mask] = have[mask].astype(np.float64) / weights[source]
     return tables
 
 
