@@ -2,5 +2,6 @@
 
 from policygraph.private.partition.base import Chooser, Partitioner
 from policygraph.private.partition.interval import Intervals
+from policygraph.private.partition.matching import Matchings
 
-__all__ = ["Chooser", "Intervals", "Partitioner"]
+__all__ = ["Chooser", "Intervals", "Matchings", "Partitioner"]
