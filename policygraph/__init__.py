@@ -27,10 +27,12 @@ if TYPE_CHECKING:
         Cube,
         Gaussian,
         Laplace,
+        MatrixMechanism,
         Transformed,
         TransformedConsistent,
         TransformedGaussian,
         TransformedLaplace,
+        compare,
     )
     from policygraph.private.noise import SecureSource, SeededSource
     from policygraph.public import query as queries
@@ -73,10 +75,12 @@ _WHERE = {
         "Cube",
         "Gaussian",
         "Laplace",
+        "MatrixMechanism",
         "Transformed",
         "TransformedConsistent",
         "TransformedGaussian",
         "TransformedLaplace",
+        "compare",
     ],
     "policygraph.private.noise": ["SecureSource", "SeededSource"],
     "policygraph.public.constraints": [
@@ -122,6 +126,7 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "LinearCount",
+    "MatrixMechanism",
     "Move",
     "Network",
     "Policy",
@@ -142,6 +147,7 @@ __all__ = [
     "TransformedLaplace",
     "__version__",
     "audit",
+    "compare",
     "count",
     "cubes",
     "expected_error",

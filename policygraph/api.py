@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from policygraph.private.mechanisms.base import Calibrated
 from policygraph.private.noise import SecureSource, Source
 from policygraph.public.domain import Network
 from policygraph.public.loss import Epsilon, EpsilonDelta, Loss, Rho
+from policygraph.public.node_privacy import NodePrivacy
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
 from policygraph.published.release import Release
@@ -53,6 +54,22 @@ def loss_of(epsilon: Exact | None = None, rho: Exact | None = None, delta: Exact
     )
 
 
+def _ready(
+    mechanism: Mechanism | Calibrated | Literal["auto"] | None, query: Query, policy: Policy, loss: Loss
+) -> Calibrated:
+    if mechanism is None or mechanism == "auto":
+        return choose(query, policy, loss)
+    if isinstance(mechanism, Calibrated):
+        return mechanism
+    if not isinstance(mechanism, Mechanism):
+        raise InputError(
+            f"mechanism={mechanism!r}: expected 'auto', a mechanism such as pg.Laplace(), or a calibrated one.",
+            code="release.mechanism",
+            value=mechanism,
+        )
+    return mechanism.calibrate(query, policy, loss)
+
+
 def _given(**numbers: Exact | None) -> str:
     return ", ".join(f"{name}={value}" for name, value in numbers.items() if value is not None) or "no loss"
 
@@ -64,7 +81,7 @@ def expected_error(
     epsilon: Exact | None = None,
     rho: Exact | None = None,
     delta: Exact | None = None,
-    mechanism: Mechanism | None = None,
+    mechanism: Mechanism | Literal["auto"] | None = None,
 ) -> dict[str, float]:
     """Standard deviation of the noise of each table, known before any data is touched.
 
@@ -76,7 +93,7 @@ def expected_error(
     1.357
     """
     loss = loss_of(epsilon, rho, delta)
-    ready = choose(query, policy, loss) if mechanism is None else mechanism.calibrate(query, policy, loss)
+    ready = _ready(mechanism, query, policy, loss)
     spread = ((part.name, ready.deviation(at)) for at, part in enumerate(query.parts))
     # Where the values of a table differ in their errors, the root of the mean square stands for all.
     return {name: float(np.sqrt(np.mean(np.square(error)))) for name, error in spread}
@@ -114,7 +131,7 @@ def release(
     delta: Exact | None = None,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
-    mechanism: Mechanism | Calibrated | None = None,
+    mechanism: Mechanism | Calibrated | Literal["auto"] | None = None,
     source: Source | None = None,
     columns: Mapping[str, str] | None = None,
     edges: Mapping[str, str] | None = None,
@@ -142,8 +159,8 @@ def release(
         The name of the account in the ledger. All charges under one name add up, also when the data change. By default
         a data set is known by its content, so that a changed file is another data set.
     mechanism
-        None: discrete Laplace for epsilon, discrete Gaussian for rho, kept to the public facts where that is expected
-        to be more accurate (:func:`policygraph.private.mechanisms.choose`).
+        ``"auto"`` or None: what is expected to be most accurate for this query, policy and loss, without looking at the
+        data; the release says why (:func:`policygraph.private.mechanisms.choose`).
     source
         Where the randomness comes from; secure by default.
     columns
@@ -200,7 +217,7 @@ def perform(
     delta: Exact | None = None,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
-    mechanism: Mechanism | Calibrated | None = None,
+    mechanism: Mechanism | Calibrated | Literal["auto"] | None = None,
     source: Source | None = None,
     columns: Mapping[str, str] | None = None,
     edges: Mapping[str, str] | None = None,
@@ -222,10 +239,7 @@ def perform(
     loss = loss_of(epsilon, rho, delta)
     asked = None if delta is None or epsilon is None else EpsilonDelta(epsilon, delta)
     tell("computing the sensitivity")
-    if isinstance(mechanism, Calibrated):
-        ready = mechanism
-    else:
-        ready = choose(query, policy, loss) if mechanism is None else mechanism.calibrate(query, policy, loss)
+    ready = _ready(mechanism, query, policy, loss)
     if ready.loss != loss or ready.query != query or ready.policy != policy:
         raise InputError(
             "the calibrated mechanism is for another query, policy or loss.", code="release.mechanism"
@@ -324,7 +338,7 @@ def find_account(book: Ledger, content: str, name: str | None) -> str:
 
 
 def _check_kinds(query: Any, policy: Any, ledger: Any) -> None:
-    if not isinstance(query, Query) or not isinstance(policy, Policy):
+    if not isinstance(query, Query) or not isinstance(policy, (Policy, NodePrivacy)):
         swapped = isinstance(query, Policy) and isinstance(policy, Query)
         raise InputError(
             "query and policy are swapped: expected the query first, then the policy."

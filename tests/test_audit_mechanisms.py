@@ -11,6 +11,7 @@ import pytest
 import policygraph as pg
 from policygraph.private.audit import audit, exact_check, neighbour_pairs
 from policygraph.private.mechanisms import (
+    MatrixMechanism,
     Transformed,
     TransformedConsistent,
     TransformedGaussian,
@@ -75,6 +76,41 @@ MECHANISMS = [
         LINE,
         pg.queries.identity(AGES),
         pg.Epsilon(2),
+    ),
+    (
+        "tree over cells, one record more or less",
+        MatrixMechanism("tree", over="cells", branching=2),
+        UNBOUNDED,
+        pg.queries.all_ranges(AGES),
+        pg.Epsilon(3),
+    ),
+    (
+        "tree over prefix sums, line",
+        MatrixMechanism("tree", over="edges", branching=2),
+        LINE,
+        pg.queries.prefix(AGES),
+        pg.Epsilon(3),
+    ),
+    (
+        "wavelet, one record changed",
+        MatrixMechanism("wavelet", over="cells"),
+        BOUNDED,
+        pg.queries.all_ranges(AGES),
+        pg.Rho(1),
+    ),
+    (
+        "optimised strategy, grid",
+        MatrixMechanism("optimised"),
+        GRID,
+        pg.queries.random_boxes(CROSS, 20),
+        pg.Epsilon(4),
+    ),
+    (
+        "tree over cells, margins known",
+        MatrixMechanism("tree", over="cells", branching=3),
+        MARGINS,
+        pg.queries.identity(CROSS),
+        pg.Epsilon(4),
     ),
 ]
 

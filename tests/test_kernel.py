@@ -259,8 +259,9 @@ def test_the_choice_stays_additive_where_nothing_is_gained():
     domain = pg.Domain({"a": 3})
     query = pg.queries.identity(domain)
     assert choose(query, pg.Policy(domain), E(1)).mechanism == "Laplace"
-    line = pg.Policy(domain, pg.PolicyGraph.line(domain))
-    assert choose(query, line, E(1)).mechanism == "Laplace"
+    wide = pg.Domain({"a": 9})
+    full = pg.Policy(wide, pg.PolicyGraph.full(wide))
+    assert choose(pg.queries.identity(wide), full, E(1)).mechanism == "Laplace"
     known = pg.Policy(domain, constraints=[pg.Cuboid("a")])
     ready = choose(query, known, pg.Rho(1))
     assert (ready.mechanism, ready.noise.distribution) == ("Gaussian", "none")

@@ -61,7 +61,9 @@ def test_weights_are_divided_out_again():
 
 
 def test_every_output_tells_its_provenance_and_that_it_is_not_private(tmp_path):
-    made = pg.release(QUERY, POLICY, people(), epsilon="1/2", source=pg.SeededSource(3))
+    made = pg.release(
+        QUERY, POLICY, people(), epsilon="1/2", mechanism=pg.Laplace(), source=pg.SeededSource(3)
+    )
     written = made.write(tmp_path / "out")
     assert set(written) == {"release.parquet", "release.csv", "release.json", "certificate.json"}
     record = json.loads((tmp_path / "out" / "release.json").read_text())

@@ -2,10 +2,12 @@
 
 from policygraph.private.mechanisms.additive import Gaussian, Laplace, for_loss
 from policygraph.private.mechanisms.base import Calibrated, Mechanism, Noise
+from policygraph.private.mechanisms.choose import choose
+from policygraph.private.mechanisms.compare import Comparison, compare
 from policygraph.private.mechanisms.cube import Cube, CubeNoise
 from policygraph.private.mechanisms.exponential import Exponential
 from policygraph.private.mechanisms.kernel import Fitted, Kernel
-from policygraph.private.mechanisms.kernel_choice import choose
+from policygraph.private.mechanisms.strategy import MatrixMechanism
 from policygraph.private.mechanisms.transformed import (
     TransformedConsistent,
     TransformedGaussian,
@@ -15,6 +17,7 @@ from policygraph.private.mechanisms.transformed_any import Transformed
 
 __all__ = [
     "Calibrated",
+    "Comparison",
     "Cube",
     "CubeNoise",
     "Exponential",
@@ -22,6 +25,7 @@ __all__ = [
     "Gaussian",
     "Kernel",
     "Laplace",
+    "MatrixMechanism",
     "Mechanism",
     "Noise",
     "Transformed",
@@ -29,5 +33,6 @@ __all__ = [
     "TransformedGaussian",
     "TransformedLaplace",
     "choose",
+    "compare",
     "for_loss",
 ]

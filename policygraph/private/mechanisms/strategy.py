@@ -165,7 +165,7 @@ class StrategyNoise(Calibrated):
             by_fourth = ((5 + (1 + q * q) / (2 * q)) * 20) ** 0.25 if q > 0 else np.inf
             width = min(float(by_fourth), float(np.sqrt(20.0)))
         else:
-            width = float(np.sqrt(2 * np.log(40)))
+            width = float(np.sqrt(2 * np.log(40) * float(self.parameter) / max(self.noise.variance, 1e-300)))
         wide = np.asarray(self.deviation(part)) * width
         return float(wide) if wide.ndim == 0 else wide
 
@@ -219,8 +219,10 @@ class MatrixMechanism(Mechanism):
         forest); None: what is expected to be better.
     branching
         Of a tree; None: the best of 2, 4, 8 and 16.
+    evaluations
+        Effort of the search for ``"optimised"``: how often an expected error may be computed.
     time_limit
-        Seconds for the choice.
+        Seconds for this search; with a limit the result may differ from run to run.
 
     Examples
     --------
@@ -238,7 +240,8 @@ class MatrixMechanism(Mechanism):
     strategy: Strategy | Kind | Literal["optimised"] = "optimised"
     over: Over | None = None
     branching: int | None = None
-    time_limit: float = 5.0
+    evaluations: int = 600
+    time_limit: float | None = None
     name: str = "MatrixMechanism"
 
     def __post_init__(self) -> None:
@@ -274,7 +277,13 @@ class MatrixMechanism(Mechanism):
 
         if self.strategy == "optimised":
             found = optimise(
-                query, policy, norm=loss.norm, variance=variance, over=self.over, time_limit=self.time_limit
+                query,
+                policy,
+                norm=loss.norm,
+                variance=variance,
+                over=self.over,
+                evaluations=self.evaluations,
+                time_limit=self.time_limit,
             ).best
         else:
             rivals = plain_strategies(policy, over=self.over, kind=self.strategy, branching=self.branching)  # type: ignore[arg-type]

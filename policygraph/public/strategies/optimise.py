@@ -62,9 +62,13 @@ def weigh(
     norm: Norm,
     variance: Variance,
     deadline: float | None,
+    works: dict[Any, Workload] | None = None,
 ) -> list[Candidate]:
-    """Certify strategies and compute their expected errors, until time runs out; at least one."""
-    works: dict[Any, Workload] = {}
+    """Certify strategies and compute their expected errors, until time runs out; at least one.
+
+    What is prepared for each base is kept in ``works``.
+    """
+    works = {} if works is None else works
     found: list[Candidate] = []
     refusal: RefusedError | None = None
     for strategy in strategies:
@@ -97,7 +101,8 @@ def optimise(
     norm: Norm = "l1",
     variance: Variance | None = None,
     over: Over | None = None,
-    time_limit: float = 5.0,
+    evaluations: int = 600,
+    time_limit: float | None = None,
 ) -> Optimised:
     """Find the rows to measure that give the least expected sum of squared errors.
 
@@ -112,8 +117,11 @@ def optimise(
         in the continuous limit.
     over
         Only strategies over the ``"cells"`` or the ``"edges"``.
+    evaluations
+        How often the error of changed weights may be computed.
     time_limit
-        Seconds; plain strategies that were not reached, and further improvements, are left out.
+        Seconds; plain strategies that were not reached, and further improvements, are left out. With a limit in seconds
+        the result may differ from run to run, and with it the name of a release in a ledger.
 
     Returns
     -------
@@ -136,33 +144,39 @@ def optimise(
     """
     if norm not in ("l1", "l2"):
         raise InputError(f"norm={norm!r}: expected 'l1' or 'l2'.", code="sensitivity.norm", value=norm)
-    deadline = time.monotonic() + time_limit
+    now = time.monotonic()
+    deadline = None if time_limit is None else now + time_limit
     cost = variance or (lambda power: 2.0 * float(power) ** 2 if norm == "l1" else float(power))
     # Comparing plain strategies has half of the time, improving the best of them the rest.
-    plain = weigh(query, policy, plain_strategies(policy, over=over), norm, cost, deadline - time_limit / 2)
+    works: dict[Any, Workload] = {}
+    first = None if time_limit is None else now + time_limit / 2
+    plain = weigh(query, policy, plain_strategies(policy, over=over), norm, cost, first, works)
     best = min(plain, key=lambda each: each.error)
     if best.error == 0.0:
         return Optimised(best, tuple(plain), refined=False)
     refined = False
-    for start in _structures(plain):
-        if time.monotonic() >= deadline:
+    starts = [(each, weights) for each in _structures(plain) for weights in _starts(each.strategy)]
+    for start, weights in starts:
+        if _late(deadline):
             break
-        work = Workload(query, start.strategy.base)
+        strategy = start.strategy
+        work = works[strategy.base]
         try:
-            profiles = Profiles.of(start.strategy, policy, norm)
+            profiles = Profiles.of(strategy, policy, norm)
+            found = _descend(strategy, weights, work, profiles, cost, evaluations // len(starts), deadline)
+            made = strategy.weighted(_reduced(found), f"weighted {strategy.name}")
+            left = None if deadline is None else max(1.0, deadline - time.monotonic())
+            proof = sensitivity(made, policy, norm=norm, time_limit=left)
         except RefusedError:
             continue
-        for weights in _starts(start.strategy):
-            found = _descend(start.strategy, weights, work, profiles, cost, deadline)
-            made = start.strategy.weighted(_reduced(found), f"weighted {start.strategy.name}")
-            try:
-                proof = sensitivity(made, policy, norm=norm, time_limit=max(1.0, deadline - time.monotonic()))
-            except RefusedError:
-                continue
-            candidate = _candidate(work, made, proof, cost)
-            if candidate.error < best.error:
-                best, refined = candidate, True
+        candidate = _candidate(work, made, proof, cost)
+        if candidate.error < best.error:
+            best, refined = candidate, True
     return Optimised(best, tuple(plain), refined)
+
+
+def _late(deadline: float | None) -> bool:
+    return deadline is not None and time.monotonic() >= deadline
 
 
 def _structures(plain: list[Candidate]) -> list[Candidate]:
@@ -191,23 +205,27 @@ def _descend(
     work: Workload,
     profiles: Profiles,
     cost: Variance,
-    deadline: float,
+    evaluations: int,
+    deadline: float | None,
 ) -> Weights:
     """Change one weight at a time while that lowers the error."""
 
     def error(at: Weights) -> float:
         return work.total(strategy.weighted(at)) * cost(Fraction(profiles.largest(at)))
 
-    now, best = weights, error(weights)
+    now, best, done = weights, error(weights), 1
     moved = True
-    while moved and time.monotonic() < deadline:
+    while moved:
         moved = False
         for axis, factor in enumerate(strategy.factors):
             for level in range(len(factor.weights)):
+                if level == 0 and factor.weights[0] == 0:
+                    continue  # a root that the plain strategy leaves out stays out
                 lowest = 1 if isinstance(factor, Haar) or level == len(factor.weights) - 1 else 0
                 for value in _steps(now[axis][level], lowest):
-                    if time.monotonic() >= deadline:
+                    if done >= evaluations or _late(deadline):
                         return now
+                    done += 1
                     line = (*now[axis][:level], value, *now[axis][level + 1 :])
                     then = (*now[:axis], line, *now[axis + 1 :])
                     found = error(then)

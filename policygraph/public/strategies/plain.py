@@ -121,19 +121,18 @@ def plain_strategies(
         raise InputError(
             f"kind={kind!r}: expected 'identity', 'tree' or 'wavelet'.", code="strategy.kind", value=kind
         )
+    full = policy.graph is not None and isinstance(policy.graph.rule, Complete)
     for base in bases_of(policy, over, totals):
         longest = max(base.shape)
         if kind in ("identity", None):
             yield Strategy("identity", base, [Tree.identity(n) for n in base.shape])
         if kind in ("tree", None):
             # A root that no move changes costs nothing; over edges, or where moves are hard to list, it is left out.
-            root = int(base.fixed is None and isinstance(base, AxisBase) and base.axis is None)
-            if policy.graph is not None and isinstance(policy.graph.rule, Complete):
-                root = 0
+            root = int(base.fixed is None and isinstance(base, AxisBase) and base.axis is None and not full)
             for b in BRANCHINGS if branching is None else (branching,):
                 if branching is not None or b < longest:
                     yield Strategy(f"tree of {b}", base, [_tree(n, b, root) for n in base.shape])
-        if kind in ("wavelet", None) and longest > 1:
+        if longest > 1 and (kind == "wavelet" or (kind is None and not full)):
             yield Strategy("wavelet", base, [Haar.plain(n) for n in base.shape])
 
 

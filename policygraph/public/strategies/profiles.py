@@ -25,7 +25,7 @@ from policygraph.public.strategies.strategy import Strategy, column_norms
 __all__ = ["Profiles"]
 
 Ints = npt.NDArray[np.int64]
-SAMPLED = 200_000
+SAMPLED = 50_000
 
 
 @dataclass(frozen=True, eq=False)

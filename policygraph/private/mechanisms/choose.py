@@ -1,0 +1,174 @@
+"""Which mechanism a release uses when none is named. Owns :func:`choose`.
+
+Data-free and repeatable: it compares expected errors that follow from the policy, the query and the loss, with an effort that is
+counted in steps, never in seconds. Policies with public facts are left to ``kernel_choice``. Imports the mechanisms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+from policygraph.errors import RefusedError
+from policygraph.private.mechanisms.additive import Additive, for_loss
+from policygraph.private.mechanisms.base import Calibrated
+from policygraph.private.mechanisms.kernel import total_error
+from policygraph.private.mechanisms.kernel_choice import ChosenAdditive
+from policygraph.private.mechanisms.kernel_choice import choose as choose_with_facts
+from policygraph.private.mechanisms.strategy import MatrixMechanism, StrategyNoise
+from policygraph.private.mechanisms.transformed import EdgeNoise, TransformedGaussian, TransformedLaplace
+from policygraph.public.domain import Domain
+from policygraph.public.loss import Epsilon, Loss
+from policygraph.public.policy import Policy
+from policygraph.public.query.base import Query
+from policygraph.public.query.matrices import MatrixQuery
+from policygraph.public.query.workloads import BoxQuery
+from policygraph.public.reductions.base import graph_of
+from policygraph.public.reductions.tree import LineTransform, is_forest
+from policygraph.public.sensitivity import sensitivity as compute
+from policygraph.public.strategies.workload import intervals
+
+__all__ = ["ChosenEdgeNoise", "choose", "expected_total", "range_like"]
+
+EDGES = 200_000
+"""Most edges of a graph with cycles on which noise is considered."""
+ENTRIES = 20_000_000
+"""Most numbers of answers times cells for which the error of noise on edges is computed."""
+STRATEGY_CELLS = 1 << 16
+EVALUATIONS = 120
+PLAIN_SECONDS = 3.0
+"""For the sensitivity of the answers themselves; it is computed again in full if they are measured in the end."""
+CLEARLY = 0.99
+"""Noise on every answer, which is the simplest, gives way to an error of at most so much of its own."""
+
+
+@dataclass(frozen=True)
+class ChosenEdgeNoise(EdgeNoise):
+    """Noise on edges that was chosen over others."""
+
+    why: str = ""
+
+    def stages(self) -> Sequence[str]:
+        return [self.why, *super().stages()]
+
+
+def expected_total(ready: Calibrated) -> float:
+    """Expected sum of squared errors over the answers, in the units users see; without listing them where that is possible."""
+    return ready.total_error if isinstance(ready, StrategyNoise) else total_error(ready)
+
+
+def range_like(query: Query) -> bool:
+    """Whether all answers are counts of ranges or boxes.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"age": 4})
+    >>> range_like(pg.queries.prefix(domain)), range_like(pg.queries.identity(domain))
+    (True, False)
+    """
+    return isinstance(query, BoxQuery) or (isinstance(query, MatrixQuery) and intervals(query) is not None)
+
+
+def choose(query: Query, policy: Policy, loss: Loss, *, time_limit: float | None = 10.0) -> Calibrated:
+    """Calibrate the mechanism with the smallest expected squared error, summed over the answers.
+
+    Parameters
+    ----------
+    query, policy, loss
+        What to release, what to hide, what it may cost.
+    time_limit
+        Seconds for each sensitivity on the way; when it runs out, the bound that is proved counts.
+
+    Returns
+    -------
+    Calibrated
+        Without public facts: noise on every answer, noise on the edges of the policy graph, or, for ranges and boxes, noise on
+        a strategy. With public facts see :func:`policygraph.private.mechanisms.kernel_choice.choose`. Where several were compared, the
+        first sentence of its stages says so, with the figures.
+
+    Raises
+    ------
+    RefusedError
+        When none of them has a proved sensitivity.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"age": 100})
+    >>> policy = pg.Policy(domain, pg.PolicyGraph.line(domain))
+    >>> print(choose(pg.queries.identity(domain), policy, pg.Epsilon("0.1")).stages()[0])
+    Chosen by the expected sum of squared errors, without looking at the data: noise on the edges of the policy graph 3.957e+04,
+    noise on every answer 7.998e+04.
+    """
+    query.check_domain(policy.domain)
+    if policy.constraints:
+        return choose_with_facts(query, policy, loss, time_limit=time_limit)
+    refusal: RefusedError | None = None
+    rivals: list[tuple[str, Calibrated]] = []
+    try:
+        seconds = PLAIN_SECONDS if time_limit is None else min(time_limit, PLAIN_SECONDS)
+        proof = compute(query, policy, norm=loss.norm, time_limit=seconds)
+        plain = for_loss(loss).calibrate(query, policy, loss, proof)
+        if plain.sensitivity is not None and plain.sensitivity.power == 0:
+            return plain
+        rivals.append(("noise on every answer", plain))
+    except RefusedError as error:
+        refusal = error
+    for name, make in (("noise on the edges of the policy graph", _edges), ("a strategy", _strategy)):
+        try:
+            made = make(query, policy, loss)
+        except RefusedError as error:
+            refusal = refusal or error
+            continue
+        if isinstance(made, StrategyNoise):
+            name = f"noise on {made.strategy.height:,} other numbers ({made.strategy.describe()})"
+        if made is not None:
+            rivals.append((name, made))
+    if not rivals:
+        raise refusal or RefusedError("no mechanism applies.", code="kernel.none")
+    chosen = _best(rivals)
+    if isinstance(chosen, Additive) and not chosen.sensitivity.exact:
+        # What is released must not depend on how fast the machine was.
+        return replace(chosen, sensitivity=compute(query, policy, norm=loss.norm))
+    return chosen
+
+
+def _best(rivals: list[tuple[str, Calibrated]]) -> Calibrated:
+    if len(rivals) == 1:
+        return rivals[0][1]
+    errors = sorted(
+        ((expected_total(ready), name, ready) for name, ready in rivals), key=lambda found: found[0]
+    )
+    least, _, winner = errors[0]
+    simple = next((each for each in errors if isinstance(each[2], Additive)), None)
+    if simple is not None and simple[0] * CLEARLY <= least:
+        winner = simple[2]
+    figures = ", ".join(f"{name} {error:.4g}" for error, name, _ in errors)
+    why = f"Chosen by the expected sum of squared errors, without looking at the data: {figures}."
+    if isinstance(winner, StrategyNoise):
+        return replace(winner, why=why)
+    kind = ChosenEdgeNoise if isinstance(winner, EdgeNoise) else ChosenAdditive
+    known = {field.name: getattr(winner, field.name) for field in fields(winner)}  # type: ignore[arg-type]
+    return kind(**known, why=why)
+
+
+def _edges(query: Query, policy: Policy, loss: Loss) -> EdgeNoise | None:
+    """Noise on edges, where the graph has few of them or no cycle, and the error is cheap to compute."""
+    if not isinstance(policy.domain, Domain) or policy.graph is None:
+        return None
+    graph = graph_of(policy)
+    if graph.rule.n_edges == 0 or (graph.n_edges > EDGES and not is_forest(graph)):
+        return None
+    simple = query.is_identity or (isinstance(query, BoxQuery) and LineTransform.accepts(policy))
+    if not simple and query.height * policy.domain.size > ENTRIES:
+        return None
+    mechanism = TransformedLaplace() if isinstance(loss, Epsilon) else TransformedGaussian()
+    return mechanism.calibrate(query, policy, loss)
+
+
+def _strategy(query: Query, policy: Policy, loss: Loss) -> StrategyNoise | None:
+    """Noise on a strategy, for ranges and boxes over few cells."""
+    if not isinstance(policy.domain, Domain) or policy.domain.size > STRATEGY_CELLS or not range_like(query):
+        return None
+    return MatrixMechanism(evaluations=EVALUATIONS).calibrate(query, policy, loss)

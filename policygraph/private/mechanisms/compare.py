@@ -1,0 +1,374 @@
+"""All mechanisms side by side. Owns :func:`compare` and :class:`Comparison`.
+
+Expected errors need no data. Measured errors are computed from true counts without noise or charge, so that the data must be public
+or simulated. Imports the mechanisms; matplotlib and pyarrow when they are needed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from policygraph.errors import InputError, PolicyGraphError, RefusedError
+from policygraph.exact import show
+from policygraph.private.mechanisms.additive import Additive, for_loss
+from policygraph.private.mechanisms.base import Calibrated, Floats, Mechanism
+from policygraph.private.mechanisms.choose import STRATEGY_CELLS, choose, expected_total
+from policygraph.private.mechanisms.cube import Cube
+from policygraph.private.mechanisms.kernel import Fitted, FittedNoise, Kernel
+from policygraph.private.mechanisms.partitioned import Partitioned, PartitionedNoise
+from policygraph.private.mechanisms.strategy import MatrixMechanism
+from policygraph.private.mechanisms.transformed import (
+    EdgeNoise,
+    TransformedConsistent,
+    TransformedGaussian,
+    TransformedLaplace,
+)
+from policygraph.private.noise import SeededSource
+from policygraph.public.loss import Epsilon, Loss
+from policygraph.public.policy import Policy
+from policygraph.public.query.base import Query
+from policygraph.public.query.cuboids import CuboidQuery
+
+__all__ = ["PUBLIC_ONLY", "Comparison", "Method", "compare", "standard_methods"]
+
+PUBLIC_ONLY = (
+    "PUBLIC OR SIMULATED DATA ONLY: measured errors are computed from the true counts; they are not noised, not charged to "
+    "any ledger, and must not be published for data that is to be protected."
+)
+
+Make = Callable[[Query, Policy, Loss], Calibrated]
+
+
+@dataclass(frozen=True)
+class Method:
+    """One line of a comparison.
+
+    Attributes
+    ----------
+    name
+        For people.
+    mechanism
+        What was calibrated; empty when the method does not apply.
+    expected
+        Expected mean squared error of an answer, exact or (where the note says so) at most; None when it depends on the data.
+    measured
+        Mean squared error of an answer over all runs on the given data.
+    spread
+        Standard error of ``measured``, over the runs.
+    seconds
+        For calibration.
+    note
+        Why the method does not apply, or what its figures are.
+    """
+
+    name: str
+    mechanism: str
+    expected: float | None
+    measured: float | None
+    spread: float | None
+    seconds: float
+    note: str
+
+    @property
+    def applies(self) -> bool:
+        """Whether the method can answer this query under this policy and loss."""
+        return bool(self.mechanism)
+
+    @property
+    def figure(self) -> float:
+        """What methods are sorted by: measured error, else expected error, else infinity."""
+        if self.measured is not None:
+            return self.measured
+        return float("inf") if self.expected is None else self.expected
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Methods for one query, policy and loss, the best first.
+
+    Attributes
+    ----------
+    methods
+        The lines; those that do not apply come last.
+    loss
+        The privacy loss of each of them.
+    runs
+        How often each was run on the given data; 0 without data.
+    """
+
+    methods: tuple[Method, ...]
+    loss: Loss
+    runs: int
+
+    @property
+    def best(self) -> Method:
+        """The method with the smallest measured error or, without data, the smallest expected error."""
+        return self.methods[0]
+
+    def __getitem__(self, name: str) -> Method:
+        for method in self.methods:
+            if method.name == name:
+                return method
+        names = ", ".join(repr(m.name) for m in self.methods)
+        raise InputError(f"method {name!r}: expected one of {names}.", code="compare.method", value=name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain form."""
+        return {
+            "loss": self.loss.to_json(),
+            "runs": self.runs,
+            "warning": PUBLIC_ONLY if self.runs else None,
+            "best": self.best.name,
+            "methods": [asdict(method) | {"applies": method.applies} for method in self.methods],
+        }
+
+    def table(self) -> Any:
+        """Return the lines as an Arrow table (``.to_pandas()`` makes a data frame)."""
+        import pyarrow as pa
+
+        kinds = [
+            ("name", pa.string()),
+            ("mechanism", pa.string()),
+            ("expected", pa.float64()),
+            ("measured", pa.float64()),
+            ("spread", pa.float64()),
+            ("seconds", pa.float64()),
+            ("note", pa.string()),
+        ]
+        rows = [asdict(method) for method in self.methods]
+        return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in kinds})
+
+    def __str__(self) -> str:
+        head = ["method", "expected", *(["measured"] if self.runs else []), "note"]
+        lines = [
+            [m.name, _shown(m.expected), *([_shown(m.measured, m.spread)] if self.runs else []), m.note]
+            for m in self.methods
+        ]
+        wide = [max(len(line[at]) for line in [head, *lines]) for at in range(len(head) - 1)]
+        text = [
+            "  ".join([cell.ljust(w) for cell, w in zip(line, wide, strict=False)] + line[-1:]).rstrip()
+            for line in [head, *lines]
+        ]
+        first = f"Mean squared error of an answer at {self.loss}" + (
+            f", {self.runs} runs." if self.runs else "."
+        )
+        return "\n".join([*([PUBLIC_ONLY] if self.runs else []), first, *text])
+
+    def plot(self, target: str | Path) -> None:
+        """Draw the errors as bars into a picture file.
+
+        Raises
+        ------
+        InputError
+            When matplotlib is missing, or the file cannot be a picture.
+        """
+        from policygraph.public.graphs.drawing import check_picture
+
+        check_picture(target)
+        from matplotlib.figure import Figure
+
+        shown = [m for m in self.methods if m.expected is not None or m.measured is not None]
+        figure = Figure(figsize=(8, 1.2 + 0.5 * len(shown)), layout="constrained")
+        axes = figure.subplots()
+        at = np.arange(len(shown), dtype=np.float64)
+        sides = [("expected", -0.2 if self.runs else 0.0)] + ([("measured", 0.2)] if self.runs else [])
+        for kind, shift in sides:
+            values = [getattr(m, kind) for m in shown]
+            there = [k for k, value in enumerate(values) if value]
+            axes.barh(at[there] + shift, [values[k] for k in there], height=0.38, label=kind)
+        axes.set_yticks(at, [m.name for m in shown])
+        axes.invert_yaxis()
+        axes.set_xscale("log")
+        axes.set_xlabel(f"mean squared error of an answer at {self.loss}")
+        axes.legend()
+        figure.savefig(target)
+
+
+def _shown(value: float | None, spread: float | None = None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.4g}" + (f" ± {spread:.2g}" if spread else "")
+
+
+def standard_methods(query: Query, policy: Policy, loss: Loss) -> dict[str, Mechanism]:
+    """The methods that are worth a comparison for this kind of query, policy and loss, by their names.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"age": 8})
+    >>> list(standard_methods(pg.queries.identity(domain), pg.Policy(domain), pg.Rho(1)))
+    ['every answer', 'edges', 'edges, consistent', 'cells', 'tree', 'wavelet', 'optimised strategy']
+    """
+    pure = isinstance(loss, Epsilon)
+    out: dict[str, Mechanism] = {
+        "every answer": for_loss(loss),
+        "edges": TransformedLaplace() if pure else TransformedGaussian(),
+        "edges, consistent": TransformedConsistent(),
+        "cells": MatrixMechanism("identity", over="cells"),
+        "tree": MatrixMechanism("tree"),
+        "wavelet": MatrixMechanism("wavelet"),
+        "optimised strategy": MatrixMechanism("optimised"),
+    }
+    if pure:
+        out["partition"] = Partitioned()
+        out["partition, consistent"] = Partitioned(then=TransformedConsistent())
+    if policy.constraints:
+        out["free numbers"] = Kernel()
+        out["fitted to the facts"] = Fitted()
+    if isinstance(query, CuboidQuery) and len(query.sets) > 1:
+        out["cube"] = Cube()
+    return out
+
+
+def compare(
+    query: Query,
+    policy: Policy,
+    loss: Loss,
+    methods: Mapping[str, Mechanism] | Sequence[str] | None = None,
+    data: Any = None,
+    *,
+    runs: int = 10,
+    seed: int | str = 0,
+) -> Comparison:
+    """Compare mechanisms by their expected errors and, on public or simulated data, by measured errors.
+
+    Parameters
+    ----------
+    query, policy, loss
+        What to release, what to hide, what it may cost.
+    methods
+        Mechanisms by name, or names of :func:`standard_methods`; None for all of these, and for what ``"auto"`` takes.
+    data
+        Counts of the cells of PUBLIC OR SIMULATED data: measured errors are neither noised nor charged.
+    runs
+        How often each mechanism is run on the data.
+    seed
+        Of the noise of these runs, which is repeatable and therefore not private.
+
+    Returns
+    -------
+    Comparison
+        A table (``print``, ``to_dict``, ``table``) and a plot.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"age": 100})
+    >>> policy = pg.Policy(domain, pg.PolicyGraph.line(domain))
+    >>> found = compare(pg.queries.all_ranges(domain), policy, pg.Epsilon("0.1"), ["every answer", "edges", "tree"])
+    >>> print(found)
+    Mean squared error of an answer at epsilon = 0.1.
+    method        expected  note
+    edges         391.8     noise on the edges of the policy graph
+    tree          1361      tree of 16 over the prefix sums along age
+    every answer  2e+06     sensitivity 100
+    """
+    chosen = _named(methods, standard_methods(query, policy, loss))
+    if not isinstance(runs, int) or runs < 1:
+        raise InputError(f"runs={runs!r}: expected a whole number >= 1.", code="compare.runs", value=runs)
+    counts = None if data is None else _counts(data, query, policy)
+    rows = [_row(name, make, query, policy, loss, counts, runs, seed) for name, make in chosen]
+    rows.sort(key=lambda row: (not row.applies, row.figure))
+    if not rows[0].applies:
+        raise RefusedError(
+            f"none of the methods applies; {rows[0].name}: {rows[0].note}", code="compare.none"
+        )
+    return Comparison(tuple(rows), loss, 0 if counts is None else runs)
+
+
+def _named(
+    methods: Mapping[str, Mechanism] | Sequence[str] | None, known: dict[str, Mechanism]
+) -> list[tuple[str, Make]]:
+    if methods is None:
+        return [*((name, each.calibrate) for name, each in known.items()), ("auto", choose)]
+    if isinstance(methods, Mapping):
+        wrong = [name for name, each in methods.items() if not isinstance(each, Mechanism)]
+        found: list[tuple[str, Make]] = [
+            (name, each.calibrate) for name, each in methods.items() if name not in wrong
+        ]
+    else:
+        names = [methods] if isinstance(methods, str) else list(methods)
+        wrong = [name for name in names if name not in known and name != "auto"]
+        found = [
+            (name, choose if name == "auto" else known[name].calibrate) for name in names if name not in wrong
+        ]
+    if wrong or not found:
+        raise InputError(
+            f"methods={wrong or methods!r}: expected mechanisms by name, or names among {', '.join(map(repr, [*known, 'auto']))}.",
+            code="compare.method",
+            value=wrong,
+        )
+    return found
+
+
+def _counts(data: Any, query: Query, policy: Policy) -> Any:
+    counts = np.asarray(data.vector() if hasattr(data, "vector") else data, dtype=np.int64).reshape(-1)
+    if len(counts) != query.domain.size:
+        raise InputError(
+            f"a table of {len(counts)} cells: expected {query.domain.size}.", code="mechanism.table"
+        )
+    policy.check_table(counts)
+    return counts
+
+
+def _row(
+    name: str, make: Make, query: Query, policy: Policy, loss: Loss, counts: Any, runs: int, seed: int | str
+) -> Method:
+    start = time.perf_counter()
+    try:
+        large = getattr(make, "__self__", None)
+        if isinstance(large, MatrixMechanism) and query.domain.size > STRATEGY_CELLS:
+            raise RefusedError(f"not compared for more than {STRATEGY_CELLS:,} cells", code="compare.cells")
+        ready = make(query, policy, loss)
+        expected, note = _expected(ready)
+    except (RefusedError, InputError) as refusal:
+        return Method(name, "", None, None, None, time.perf_counter() - start, _first_sentence(refusal))
+    seconds = time.perf_counter() - start
+    if counts is None:
+        return Method(name, ready.mechanism, expected, None, None, seconds, note)
+    errors = np.fromiter(_measured(ready, counts, runs, f"{seed} {name}"), dtype=np.float64, count=runs)
+    spread = float(errors.std(ddof=1) / np.sqrt(runs)) if runs > 1 else None
+    return Method(name, ready.mechanism, expected, float(errors.mean()), spread, seconds, note)
+
+
+def _first_sentence(refusal: PolicyGraphError) -> str:
+    return "does not apply: " + str(refusal).split(". ", 1)[0].rstrip(".")
+
+
+def _expected(ready: Calibrated) -> tuple[float | None, str]:
+    """Expected mean squared error of an answer, and what it is."""
+    if isinstance(ready, PartitionedNoise):
+        return None, "buckets chosen privately; the error depends on the data"
+    if isinstance(ready, EdgeNoise) and ready.consistent:
+        return None, "the nearest whole non-negative cells; the error depends on the data"
+    mean = expected_total(ready) / ready.query.height
+    if isinstance(ready, FittedNoise):
+        return mean, "expected error at most"
+    if isinstance(ready, EdgeNoise):
+        return mean, "noise on the edges of the policy graph"
+    measured = getattr(ready, "strategy", None)
+    if measured is not None and hasattr(measured, "describe"):
+        return mean, str(measured.describe())
+    if isinstance(ready, Additive):
+        root = "" if ready.sensitivity.norm == "l1" else "the root of "
+        return mean, f"sensitivity {root}{show(ready.sensitivity.power)}"
+    return mean, ""
+
+
+def _measured(ready: Calibrated, counts: Any, runs: int, seed: str) -> Iterator[float]:
+    """Mean squared error of an answer in each run."""
+    factors = [float(ready.factor(at)) for at in range(len(ready.query.parts))]
+    heights = [part.height for part in ready.query.parts]
+    truth: Floats = ready.query.answer(counts) * np.repeat(factors, heights)
+    source = SeededSource(seed)
+    for _ in range(runs):
+        made = ready.run(counts, source)
+        values = np.concatenate([np.asarray(table.values, dtype=np.float64) for table in made.tables])
+        yield float(np.mean((values - truth) ** 2))
