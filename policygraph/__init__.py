@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         Gaussian,
         Laplace,
         MatrixMechanism,
+        Partitioned,
         Transformed,
         TransformedConsistent,
         TransformedGaussian,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         compare,
     )
     from policygraph.private.noise import SecureSource, SeededSource
+    from policygraph.private.partition import Intervals, Matchings
     from policygraph.public import query as queries
     from policygraph.public.constraints import (
         Cell,
@@ -76,6 +78,7 @@ _WHERE = {
         "Gaussian",
         "Laplace",
         "MatrixMechanism",
+        "Partitioned",
         "Transformed",
         "TransformedConsistent",
         "TransformedGaussian",
@@ -83,6 +86,7 @@ _WHERE = {
         "compare",
     ],
     "policygraph.private.noise": ["SecureSource", "SeededSource"],
+    "policygraph.private.partition": ["Intervals", "Matchings"],
     "policygraph.public.constraints": [
         "Cell",
         "Cells",
@@ -122,13 +126,16 @@ __all__ = [
     "EpsilonDelta",
     "Gaussian",
     "InputError",
+    "Intervals",
     "Laplace",
     "Ledger",
     "LedgerError",
     "LinearCount",
+    "Matchings",
     "MatrixMechanism",
     "Move",
     "Network",
+    "Partitioned",
     "Policy",
     "PolicyGraph",
     "PolicyGraphError",

@@ -69,7 +69,8 @@ def _prefix_capped(d: Ints) -> Ints:
     k = np.arange(1, n + 1, dtype=np.int64)
     large = np.minimum(np.searchsorted(-d, -k, side="right"), k)
     sums = np.concatenate([[0], np.cumsum(d)])
-    return large * k + sums[k] - sums[large]
+    out: Ints = large * k + sums[k] - sums[large]
+    return out
 
 
 def digraphical(out: Any, into: Any, *, loops: bool = False) -> bool:

@@ -7,6 +7,7 @@ from policygraph.private.mechanisms.compare import Comparison, compare
 from policygraph.private.mechanisms.cube import Cube, CubeNoise
 from policygraph.private.mechanisms.exponential import Exponential
 from policygraph.private.mechanisms.kernel import Fitted, Kernel
+from policygraph.private.mechanisms.partitioned import Partitioned
 from policygraph.private.mechanisms.strategy import MatrixMechanism
 from policygraph.private.mechanisms.transformed import (
     TransformedConsistent,
@@ -28,6 +29,7 @@ __all__ = [
     "MatrixMechanism",
     "Mechanism",
     "Noise",
+    "Partitioned",
     "Transformed",
     "TransformedConsistent",
     "TransformedGaussian",

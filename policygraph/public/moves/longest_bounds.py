@@ -75,7 +75,7 @@ def cheap_bound(matrix: npt.ArrayLike, capacity: int | None = None) -> int:
     bounds = [d * (r + 1) * minor, box]
     if capacity is not None:
         bounds.append(capacity * n)
-    return min(bounds)
+    return int(min(bounds))
 
 
 @dataclass(frozen=True)
