@@ -1,10 +1,10 @@
-"""Errors of the methods for histograms under a line policy, on the 4,096-cell sets, as a Markdown table; and their speed.
+"""Errors of the methods for histograms under a line policy and a grid policy, on public sets; and their speed.
 
-    python benchmarks/histograms.py [runs]
+    python benchmarks/histograms.py [runs] [--write] [--no-speed]
 
-The sets are read from the folder ``dpbench1d`` of ``POLICYGRAPH_DATA`` (default: ``../shared/data`` beside the
-project). Errors are mean squared errors per cell and per random range, over the runs. The exit status is 1 if a
-figure misses what it is held to.
+The sets are read from the folders ``dpbench1d`` (4,096 cells) and ``grid2d`` (256 x 256 cells) of ``POLICYGRAPH_DATA`` (default:
+``../shared/data`` beside the project). Errors are mean squared errors per cell and per random range or rectangle, over the runs.
+With ``--write`` the tables go into ``docs/benchmarks.md`` as well. The exit status is 1 if a figure misses what it is held to.
 """
 
 from __future__ import annotations
@@ -19,41 +19,81 @@ import numpy as np
 
 import policygraph as pg
 from policygraph.private.mechanisms import TransformedConsistent, TransformedLaplace
+from policygraph.private.mechanisms.partitioned import Partitioned
 from policygraph.private.noise import discrete_laplace
+from policygraph.private.partition import Intervals, Matchings
 from policygraph.public.reductions import ForestTransform, GridTransform, transform
 from policygraph.public.reductions.tree import rooted
 
 DATA = Path(os.environ.get("POLICYGRAPH_DATA", Path(__file__).parents[2] / "shared" / "data"))
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+BEGIN, END = "<!-- histograms: begin -->", "<!-- histograms: end -->"
 EPSILONS = ("0.1", "0.01")
+PLAIN, MOVED, FITTED = "Laplace at eps/2", "transformed Laplace", "transformed + consistency"
 METHODS = {
-    "Laplace at eps/2": pg.Laplace(),
-    "transformed Laplace": TransformedLaplace(),
-    "transformed + consistency": TransformedConsistent(),
+    PLAIN: pg.Laplace(),
+    MOVED: TransformedLaplace(),
+    FITTED: TransformedConsistent(),
+    "tree over prefix sums": pg.MatrixMechanism("tree", over="edges"),
+    "wavelet over prefix sums": pg.MatrixMechanism("wavelet", over="edges"),
+    "optimised strategy (for cells)": pg.MatrixMechanism("optimised"),
+    "intervals + transform": Partitioned(),
+    "intervals + transform + consistency": Partitioned(then=TransformedConsistent()),
+    "sliding intervals + transform + consistency": Partitioned(
+        Intervals("sliding"), then=TransformedConsistent()
+    ),
+    "matching + transform": Partitioned(Matchings()),
+    "matching + transform + consistency": Partitioned(Matchings(), then=TransformedConsistent()),
 }
+GRID_METHODS = {
+    PLAIN: pg.Laplace(),
+    MOVED: TransformedLaplace(route="edges"),
+    FITTED: TransformedConsistent(route="edges"),
+    "intervals + transform": Partitioned(),
+    "intervals + transform + consistency": Partitioned(then=TransformedConsistent(route="edges")),
+}
+SLOW = {"matching + transform": 2, "matching + transform + consistency": 2}
+"""Most runs of methods that take seconds."""
 LARGE = 10**7
 GRID = 1024
+RANGE_CELLS = 1024
+
+Errors = dict[str, tuple[float, float]]
+OUT: list[str] = []
 
 
-def sets() -> dict[str, np.ndarray]:
+def say(text: str = "") -> None:
+    print(text, flush=True)
+    OUT.append(text)
+
+
+def sets(folder: str) -> dict[str, np.ndarray]:
     """The histograms, by name."""
-    found = sorted((DATA / "dpbench1d").glob("*.npy"))
+    found = sorted((DATA / folder).glob("*.npy"))
     return {path.stem: np.load(path).astype(np.int64) for path in found}
 
 
-def errors(of: str, cells: np.ndarray, epsilon: str, runs: int) -> dict[str, tuple[float, float]]:
-    """Mean squared error per cell and per random range of each method."""
-    domain = pg.Domain({"x": len(cells)})
-    policy = pg.Policy(domain, pg.PolicyGraph.line(domain))
+def errors(of: str, table: np.ndarray, epsilon: str, runs: int) -> Errors:
+    """Mean squared error per cell and per random range (rectangle) of each method."""
+    cells = table.ravel()
+    flat = table.ndim == 1
+    domain = pg.Domain({"x": len(cells)} if flat else {"x": table.shape[0], "y": table.shape[1]})
+    policy = pg.Policy(domain, pg.PolicyGraph.line(domain) if flat else pg.PolicyGraph.grid(domain))
     query, ranges = pg.queries.identity(domain), pg.queries.random_boxes(domain, 2000, seed=1)
     truth = ranges.answer(cells)
     out = {}
-    for name, mechanism in METHODS.items():
+    for name, mechanism in (METHODS if flat else GRID_METHODS).items():
         ready = mechanism.calibrate(query, policy, pg.Epsilon(epsilon))
         source = pg.SeededSource(f"{of} {name} {epsilon}")
-        made = [ready.noisy(cells, source) for _ in range(runs)]
-        per_cell = float(np.mean([((m - cells) ** 2).mean() for m in made]))
-        per_range = float(np.mean([((ranges.answer(m) - truth) ** 2).mean() for m in made]))
-        out[name] = (per_cell, per_range)
+        per_cell, per_range = [], []
+        for _ in range(min(runs, SLOW.get(name, runs))):
+            made = np.asarray(ready.run(cells, source).values(), dtype=np.float64)
+            per_cell.append(((made - cells) ** 2).mean())
+            # Answers are sums over corners of whole numbers: a fine step keeps what is no whole number.
+            per_range.append(
+                ((ranges.answer(np.rint(made * 2**16).astype(np.int64)) / 2**16 - truth) ** 2).mean()
+            )
+        out[name] = (float(np.mean(per_cell)), float(np.mean(per_range)))
     return out
 
 
@@ -89,7 +129,7 @@ def speed() -> bool:
     domain = pg.Domain({"x": LARGE})
     cells = np.random.default_rng(0).integers(0, 100, LARGE)
     draw = best(lambda: discrete_laplace(10, LARGE, pg.SecureSource()))
-    print(f"\n| what | seconds | held to |\n|---|---|---|\n| noise of 10^7 edges | {draw:.2f} | |")
+    say(f"\n| what | seconds | held to |\n|---|---|---|\n| noise of 10^7 edges | {draw:.2f} | |")
     fine = True
     line = transform(pg.Policy(domain, pg.PolicyGraph.line(domain)))
     for name, reduction in (("line", line), ("random tree", random_tree(domain))):
@@ -100,56 +140,140 @@ def speed() -> bool:
         ):
             took = best(work)
             fine &= took <= 3 * draw
-            print(f"| {name} of 10^7 cells, {what} | {took:.2f} | {3 * draw:.2f} |")
+            say(f"| {name} of 10^7 cells, {what} | {took:.2f} | {3 * draw:.2f} |")
     square = pg.Domain({"x": GRID, "y": GRID})
     grid = GridTransform(pg.Policy(square, pg.PolicyGraph.grid(square)))
     flat = np.random.default_rng(0).integers(0, 100, GRID * GRID)
     took = best(lambda: grid.least_flow(flat), 1)
     fine &= took <= 10
-    print(f"| {GRID} x {GRID} grid, least-squares (Laplacian) solve | {took:.2f} | 10 |")
+    say(f"| {GRID} x {GRID} grid, least-squares (Laplacian) solve | {took:.2f} | 10 |")
     ready = TransformedLaplace(route="edges").calibrate(
         pg.queries.identity(square), grid.policy, pg.Epsilon(1)
     )
     took = best(lambda: ready.noisy(flat, pg.SecureSource()), 1)
-    print(f"| {GRID} x {GRID} grid, noise on all edges | {took:.2f} | |")
+    say(f"| {GRID} x {GRID} grid, noise on all edges | {took:.2f} | |")
     return fine
 
 
-def main() -> int:
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 20
-    found = sets()
-    if not found:
-        print(f"no sets in {DATA / 'dpbench1d'}: set POLICYGRAPH_DATA to the folder of the benchmark data.")
-        return 2
+def kind(table: np.ndarray) -> str:
+    return (
+        "more than half of the cells empty"
+        if (table == 0).mean() > 0.5
+        else "at most half of the cells empty"
+    )
+
+
+def accuracy(found: dict[str, np.ndarray], runs: int, *, flat: bool) -> bool:
+    """Say the table of all methods, sets and losses, and the best; whether it meets what it is held to."""
+    methods = METHODS if flat else GRID_METHODS
     fine = True
-    print("Line policy, number of records public; mean squared error per cell / per random range.\n")
-    print("| epsilon | method | " + " | ".join(found) + " | held to (cells) |\n|" + "---|" * (len(found) + 3))
+    best: list[tuple[str, str, str, str, str]] = []
+    what = "range" if flat else "rectangle"
+    say(
+        f"\n{'Line' if flat else 'Grid'} policy, number of records public; mean squared error per cell / per random {what}.\n"
+    )
+    end = "| held to (cells) |" if flat else "|"
+    say("| epsilon | method | " + " | ".join(found) + f" {end}\n|" + "---|" * (len(found) + 2 + flat))
     for epsilon in EPSILONS:
         table = {name: errors(name, cells, epsilon, runs) for name, cells in found.items()}
         unit = 1 / float(epsilon) ** 2
         held = {
-            "Laplace at eps/2": f"{8 * unit:,.0f} within noise",
-            "transformed Laplace": f"{4 * unit:,.0f} within noise",
-            "transformed + consistency": "0.95 of transformed Laplace"
+            PLAIN: f"{8 * unit:,.0f} within noise",
+            MOVED: f"{4 * unit:,.0f} within noise",
+            FITTED: "0.95 of transformed Laplace"
             + ("; 0.5 where most cells are 0" if epsilon == "0.01" else ""),
         }
-        for method in METHODS:
+        for method in methods:
             numbers = " | ".join("{:,.4g} / {:,.4g}".format(*table[name][method]) for name in found)
-            print(f"| {epsilon} | {method} | {numbers} | {held[method]} |")
+            end = f"| {held.get(method, '')} |" if flat else "|"
+            say(f"| {epsilon} | {method} | {numbers} {end}")
         for name, cells in found.items():
-            plain, moved, fitted = (table[name][method][0] for method in METHODS)
-            zeros = epsilon == "0.01" and (cells == 0).mean() > 0.5
-            fine &= abs(plain / (8 * unit) - 1) < 0.05 and abs(moved / (4 * unit) - 1) < 0.05
-            fine &= fitted <= (0.5 if zeros else 0.95) * moved
-    print(
+            order = [min(methods, key=lambda m: table[name][m][at]) for at in (0, 1)]
+            best.append((kind(cells), name, epsilon, *order))
+            if flat:
+                plain, moved, fitted = (table[name][method][0] for method in (PLAIN, MOVED, FITTED))
+                zeros = epsilon == "0.01" and (cells == 0).mean() > 0.5
+                fine &= abs(plain / (8 * unit) - 1) < 0.05 and abs(moved / (4 * unit) - 1) < 0.05
+                fine &= fitted <= (0.5 if zeros else 0.95) * moved
+    say(f"\n| kind of data | set | epsilon | best per cell | best per {what} |\n|---|---|---|---|---|")
+    for row in sorted(best):
+        say("| " + " | ".join(row) + " |")
+    return fine
+
+
+def policies() -> bool:
+    """Say the expected errors of all ranges under several policies; whether the optimised strategy is never worse."""
+    domain = pg.Domain({"x": RANGE_CELLS})
+    graphs = {
+        "one record more or less": None,
+        "full graph": pg.PolicyGraph.full(domain),
+        "threshold 16": pg.PolicyGraph.threshold(domain, 16),
+        "line": pg.PolicyGraph.line(domain),
+    }
+    names = ["cells", "tree", "wavelet", "optimised strategy"]
+    say(f"\nAll ranges of {RANGE_CELLS:,} values, epsilon 1; expected mean squared error per range, exact.\n")
+    say(
+        "| policy | "
+        + " | ".join(names)
+        + " | what the optimised strategy is |\n|"
+        + "---|" * (len(names) + 2)
+    )
+    fine = True
+    for name, graph in graphs.items():
+        found = pg.compare(pg.queries.all_ranges(domain), pg.Policy(domain, graph), pg.Epsilon(1), names)
+        figures = [float(found[method].expected or 0) for method in names]
+        fine &= figures[-1] <= min(figures) * (1 + 1e-9)
+        say(f"| {name} | " + " | ".join(f"{x:,.4g}" for x in figures) + f" | {found[names[-1]].note} |")
+    return fine
+
+
+def write() -> None:
+    """Put the tables into their place in the page; what other benchmarks wrote there stays."""
+    head = "# Benchmarks\n\nEvery figure on this page is written by the command that its section names.\n"
+    page = PAGE.read_text(encoding="utf-8") if PAGE.exists() else head
+    made = "\n".join(
+        [
+            BEGIN,
+            "## Histograms under a policy graph",
+            "",
+            "Made by `python benchmarks/histograms.py --write`, on public sets of the DPBench collection and of location data, "
+            "which must be in the folder named by `POLICYGRAPH_DATA`. Seconds are those of one machine with two cores.",
+            *OUT,
+            END,
+        ]
+    )
+    if BEGIN in page and END in page:
+        before, rest = page.split(BEGIN, 1)
+        page = before + made + rest.split(END, 1)[1]
+    else:
+        page = page.rstrip("\n") + "\n\n" + made + "\n"
+    PAGE.write_text(page, encoding="utf-8")
+
+
+def main() -> int:
+    numbers = [int(word) for word in sys.argv[1:] if not word.startswith("--")]
+    runs = numbers[0] if numbers else 20
+    found = sets("dpbench1d")
+    if not found:
+        print(f"no sets in {DATA / 'dpbench1d'}: set POLICYGRAPH_DATA to the folder of the benchmark data.")
+        return 2
+    fine = accuracy(found, runs, flat=True)
+    say(
         "\n| epsilon | largest expected error of a range of any length, transformed Laplace | held to |\n|---|---|---|"
     )
     for epsilon in EPSILONS:
         most = longest(epsilon)
         fine &= most <= 4 / float(epsilon) ** 2
-        print(f"| {epsilon} | {most:,.6g} | {4 / float(epsilon) ** 2:,.6g} |")
-    fine &= speed()
-    print("\nAll figures are met." if fine else "\nA figure is missed.")
+        say(f"| {epsilon} | {most:,.6g} | {4 / float(epsilon) ** 2:,.6g} |")
+    fine &= policies()
+    grids = sets("grid2d")
+    if grids:
+        accuracy(grids, max(1, runs // 10), flat=False)
+    if "--no-speed" not in sys.argv:
+        fine &= speed()
+    say("\nAll figures are met." if fine else "\nA figure is missed.")
+    if "--write" in sys.argv:
+        write()
     return 0 if fine else 1
 
 

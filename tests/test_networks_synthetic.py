@@ -569,3 +569,14 @@ def test_facebook_in_under_a_minute() -> None:
     assert np.array_equal(np.bincount(np.concatenate([made.tail, made.head]), minlength=nodes), degrees)
     assert np.all(made.tail < made.head)
     assert len(np.unique(made.tail * nodes + made.head)) == 88_234
+
+
+def test_the_example_runs(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    example = Path(__file__).parents[1] / "examples" / "social_graph.py"
+    done = subprocess.run(
+        [sys.executable, str(example)], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert "every degree met: True - counts met: True" in done.stdout

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from policygraph.errors import InputError, RefusedError
 from policygraph.public.query.networks import MixingQuery
 from policygraph.published.networks.degrees import PublicDegrees
+from policygraph.published.networks.hubs import Cut, violated
 from policygraph.published.networks.transport import SCALE, symmetric_transport, transport
 
 __all__ = ["ConsistentMixing", "consistent_mixing", "mixing_limits"]
@@ -23,6 +24,8 @@ Floats = npt.NDArray[np.float64]
 LARGE = 1 << 40
 SWEEPS = 1000
 SECONDS = 30.0
+ROUNDS = 60
+"""Most times that conditions of large degrees are added."""
 PROGRAM_COUNTS = 400
 """Up to so many undirected counts the nearest ones are found by an integer program; beyond, by flow and rounding of halves."""
 
@@ -119,7 +122,8 @@ def consistent_mixing(
     -----
     Directed counts are a transportation problem, solved as a minimum-cost flow, whose solutions are whole. Undirected ones
     are a flow up to halves on odd cycles: few counts are decided by an integer program (CP-SAT), many by the flow with its
-    halves rounded, which fits exactly but need not be the nearest. The true counts fit, so that a solution exists.
+    halves rounded, which fits exactly but need not be the nearest. Few counts also leave room for the largest degrees
+    (``hubs``), without which no simple graph has them. The true counts fit, so that a solution exists.
     """
     given = np.asarray(noisy, dtype=np.float64).ravel()
     if degrees.network != query.domain:
@@ -142,8 +146,32 @@ def consistent_mixing(
     elif query.height > PROGRAM_COUNTS and bool(exact.all()):
         found = symmetric_transport(target, sums, low, high)
     if found is None:
-        found = _by_program(target, rows, sums, exact, low, high)
+        found = _by_program(target, rows, sums, exact, low, high, [])
+    if degrees.complete and not query.domain.multiple and query.height <= PROGRAM_COUNTS:
+        found = _with_hubs(found, target, rows, sums, low, high, query, degrees)
     return ConsistentMixing(query, *found, target)
+
+
+def _with_hubs(
+    found: tuple[Ints, bool],
+    target: Floats,
+    rows: Ints,
+    sums: Ints,
+    low: Ints,
+    high: Ints,
+    query: MixingQuery,
+    degrees: PublicDegrees,
+) -> tuple[Ints, bool]:
+    """Counts that also leave room for the largest degrees: conditions that are missed are added until none is."""
+    cuts: list[Cut] = []
+    exact = np.ones(len(rows), dtype=bool)
+    for _ in range(ROUNDS):
+        missed = violated(query, degrees, found[0])
+        if not missed:
+            break
+        cuts.extend(missed)
+        found = _by_program(target, rows, sums, exact, low, high, cuts)
+    return found
 
 
 def _rows(query: MixingQuery, degrees: PublicDegrees) -> tuple[Ints, Ints, npt.NDArray[np.bool_]]:
@@ -238,7 +266,13 @@ def _least_squares(noisy: Floats, rows: Ints, sums: Ints, low: Ints, high: Ints)
 
 
 def _by_program(
-    target: Floats, rows: Ints, sums: Ints, exact: npt.NDArray[np.bool_], low: Ints, high: Ints
+    target: Floats,
+    rows: Ints,
+    sums: Ints,
+    exact: npt.NDArray[np.bool_],
+    low: Ints,
+    high: Ints,
+    cuts: list[Cut],
 ) -> tuple[Ints, bool]:
     """Counts of least total distance to the target, by an integer program in growing windows."""
     from ortools.sat.python import cp_model
@@ -257,6 +291,13 @@ def _by_program(
                 [counts[at] for at in used], [int(row[at]) for at in used]
             )
             model.add(made == total if whole else made >= total)
+        for cut in cuts:
+            reached = []
+            for at, ends, room in zip(cut.counts, cut.ends, cut.room, strict=True):
+                part = model.new_int_var(0, room, "")
+                model.add(part <= ends * counts[at])
+                reached.append(part)
+            model.add(sum(reached) >= cut.need)
         errors = []
         for count, wanted, x, y in zip(counts, scaled.tolist(), lows.tolist(), highs.tolist(), strict=True):
             most = max(abs(SCALE * x - wanted), abs(SCALE * y - wanted))

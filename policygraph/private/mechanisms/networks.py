@@ -1,0 +1,132 @@
+"""Noise on network statistics that are not linear. Owns :class:`StatisticNoise`.
+
+Scaled to the bounds of ``public.sensitivity.statistics``; the argument for the noise is that of ``docs/proofs/additive-noise.md``, where only
+a bound on the change of the answers enters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from policygraph.errors import InputError
+from policygraph.exact import show
+from policygraph.private.mechanisms.base import Calibrated, Ints, Mechanism, Noise, true_answers
+from policygraph.private.noise import (
+    Source,
+    discrete_gaussian,
+    discrete_laplace,
+    gaussian_quantile,
+    gaussian_variance,
+    laplace_quantile,
+    laplace_variance,
+)
+from policygraph.public.loss import Epsilon, Loss
+from policygraph.public.node_privacy import NodePrivacy
+from policygraph.public.policy import Policy
+from policygraph.public.query.base import Query
+from policygraph.public.query.network_statistics import NetworkStatistic
+from policygraph.public.sensitivity.certificate import Sensitivity
+from policygraph.public.sensitivity.statistics import StatisticBound, statistic_bound
+
+__all__ = ["CalibratedStatistic", "StatisticNoise"]
+
+CONFIDENCE = Fraction(95, 100)
+
+
+@dataclass(frozen=True)
+class CalibratedStatistic(Calibrated):
+    """Independent discrete noise on each number of a statistic."""
+
+    mechanism: str
+    query: Query
+    policy: Any
+    loss: Loss
+    bound: StatisticBound
+    sensitivity: Sensitivity | None = None
+
+    @cached_property
+    def parameter(self) -> Fraction:
+        """Scale bound / epsilon, or variance bound^2 / (2 rho)."""
+        if isinstance(self.loss, Epsilon):
+            return Fraction(self.bound.power) / self.loss.value
+        return Fraction(self.bound.power) / (2 * self.loss.value)
+
+    @cached_property
+    def noise(self) -> Noise:
+        if self.parameter == 0:
+            return Noise("none", Fraction(0), 0.0, 0)
+        if isinstance(self.loss, Epsilon):
+            spread, within = laplace_variance(self.parameter), laplace_quantile(self.parameter, CONFIDENCE)
+            return Noise("discrete Laplace", self.parameter, spread, within)
+        spread, within = gaussian_variance(self.parameter), gaussian_quantile(self.parameter, CONFIDENCE)
+        return Noise("discrete Gaussian", self.parameter, spread, within)
+
+    def noisy(self, table: Any, source: Source) -> Ints:
+        answers = true_answers(self.query, table)
+        if self.parameter == 0:
+            return answers
+        draw = discrete_laplace if isinstance(self.loss, Epsilon) else discrete_gaussian
+        return draw(self.parameter, answers.shape, source) + answers
+
+    def record(self, source: Source, parts: list[dict[str, Any]]) -> dict[str, Any]:
+        made = super().record(source, parts)
+        made["bound"] = {
+            "power": str(self.bound.power),
+            "norm": self.bound.norm,
+            "kind": "upper",
+            "reason": self.bound.reason,
+        }
+        return made
+
+    def stages(self) -> Sequence[str]:
+        size = "the root of " if self.bound.norm == "l2" else ""
+        first = (
+            f"One neighbour step changes the answers by at most {size}{self.bound.power} ({self.bound.norm.upper()}): "
+            f"{self.bound.reason}."
+        )
+        if self.parameter == 0:
+            return [first, "No noise was added."]
+        law = "scale" if isinstance(self.loss, Epsilon) else "variance parameter"
+        noise = f"Independent {self.noise.distribution} noise of {law} {show(self.parameter)} was added to each answer"
+        return [first, f"{noise}, for a loss of {self.loss}."]
+
+
+@dataclass(frozen=True)
+class StatisticNoise(Mechanism):
+    """Discrete Laplace noise for epsilon, discrete Gaussian noise for rho, on a network statistic.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> from policygraph.public.query.network_statistics import DegreeTail
+    >>> network = pg.Network(5)
+    >>> ready = StatisticNoise().calibrate(DegreeTail(network), pg.Policy(network), pg.Epsilon("1/2"))
+    >>> ready.parameter
+    Fraction(4, 1)
+    """
+
+    name: str = "statistic noise"
+
+    def calibrate(
+        self,
+        query: Query,
+        policy: Policy | NodePrivacy,
+        loss: Loss,
+        sensitivity: Sensitivity | None = None,
+    ) -> CalibratedStatistic:
+        if not isinstance(query, NetworkStatistic):
+            raise InputError(
+                f"{query!r} is a linear query: expected a network statistic. Use Laplace or Gaussian.",
+                code="statistic.linear",
+                value=query,
+            )
+        if sensitivity is not None:
+            raise InputError(
+                "a network statistic is scaled to its own bound: expected no sensitivity.",
+                code="mechanism.sensitivity",
+            )
+        return CalibratedStatistic(self.name, query, policy, loss, statistic_bound(query, policy, loss.norm))

@@ -1,0 +1,75 @@
+"""From a release of group counts to a synthetic graph in one call. Owns :func:`synthetic_from_release`.
+
+Imports ``errors``, ``public``, ``published.release`` and the rest of ``published.networks``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from policygraph.errors import InputError
+from policygraph.public.policy import Policy
+from policygraph.public.query import from_spec
+from policygraph.public.query.networks import MixingQuery
+from policygraph.published.networks.consistent import consistent_mixing
+from policygraph.published.networks.degrees import PublicDegrees
+from policygraph.published.networks.synthetic import SyntheticGraph, synthetic_graph
+from policygraph.published.release import Release
+
+__all__ = ["synthetic_from_release"]
+
+
+def synthetic_from_release(
+    release: Release,
+    degrees: PublicDegrees | None = None,
+    *,
+    norm: str = "l2",
+    seed: int | None = None,
+    switches: int = 50,
+) -> SyntheticGraph:
+    """A synthetic graph with the public degrees whose group counts are a release's, made consistent.
+
+    Parameters
+    ----------
+    release
+        A release of mixing counts.
+    degrees
+        The public degrees; by default those that the policy of the release publishes.
+    norm
+        As for :func:`~policygraph.published.networks.consistent.consistent_mixing`.
+    seed, switches
+        As for :func:`~policygraph.published.networks.synthetic.synthetic_graph`.
+
+    Raises
+    ------
+    InputError
+        When the release is not one of mixing counts, or a degree is not public.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> network = pg.Network(6)
+    >>> policy = pg.Policy(network, constraints=[pg.Degrees(equals=[2, 2, 2, 2, 2, 2])])
+    >>> ring = [1, 0, 0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 1, 0, 1]
+    >>> query = pg.queries.mixing(network, ["x", "x", "x", "y", "y", "y"])
+    >>> noisy = pg.release(query, policy, ring, epsilon=1, source=pg.SeededSource(1))
+    >>> made = synthetic_from_release(noisy, seed=1)
+    >>> made.degrees()[0].tolist(), made.exact
+    ([2, 2, 2, 2, 2, 2], True)
+    >>> made.notes[0]
+    'NOT PRIVATE: the noise of the release came from a seeded source.'
+    """
+    policy = Policy.from_spec(release.record["policy"])
+    query = from_spec(policy.domain, release.record["query"])
+    if not isinstance(query, MixingQuery):
+        raise InputError(
+            f"a release of {query!r}: expected one of mixing counts.", code="networks.release", value=query
+        )
+    public = PublicDegrees.from_policy(policy) if degrees is None else degrees
+    public.need_all()
+    asked = consistent_mixing(release.values(0), query, public, norm=norm)
+    made = synthetic_graph(asked.values, query, public, seed=seed, switches=switches)
+    first = "The noisy group counts were made whole and consistent with the public degrees"
+    first += ", as near to their fit as possible." if asked.nearest else "."
+    warning = () if release.private else ("NOT PRIVATE: the noise of the release came from a seeded source.",)
+    return replace(made, notes=(*warning, first, *made.notes))
