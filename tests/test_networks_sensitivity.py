@@ -206,3 +206,36 @@ def test_one_group_of_all_nodes_needs_no_noise() -> None:
     network = pg.Network(2000)
     policy = pg.Policy(network, constraints=[pg.Degrees()])
     assert pg.sensitivity(pg.queries.mixing(network, ["x"] * 2000), policy).power == 0
+
+
+@pytest.mark.parametrize(("nodes", "directed_"), [(4, False), (5, False), (6, False), (4, True)])
+def test_one_switch_is_the_longest_markov_move(nodes: int, directed_: bool) -> None:
+    sides = ("out", "in") if directed_ else ("both",)
+    sums = tuple((side, v) for v in range(nodes) for side in sides)
+    listed = moves(nodes, directed_, sums)
+    listed = listed[np.abs(listed).sum(axis=1) <= 4]
+    policy = policy_of(nodes, directed_, sums).with_strength("markov")
+    for groups in groupings(nodes):
+        query = pg.queries.mixing(policy.domain, list(groups))
+        rows = oracle.mixing_rows(oracle.all_pairs(nodes, directed_), groups, directed_)
+        for norm in ("l1", "l2"):
+            found = pg.sensitivity(query, policy, norm=norm)
+            assert found.exact
+            assert found.power == largest(listed @ rows.T, norm)
+    for norm in ("l1", "l2"):
+        found = pg.sensitivity(pg.queries.adjacency(policy.domain), policy, norm=norm)
+        assert found.power == largest(listed, norm) == 4
+        assert found.verify().ok
+
+
+def test_one_switch_is_not_used_where_other_facts_are_public() -> None:
+    network = pg.Network(6)
+    groups = [0, 0, 0, 1, 1, 1]
+    query = pg.queries.mixing(network, groups)
+    facts = [pg.Degrees(), pg.count([0, 1])]
+    found = pg.sensitivity(query, pg.Policy(network, constraints=facts, strength="markov"))
+    assert found.method != "closed form, one switch"
+    few = pg.Policy(network, constraints=[pg.Degrees()], strength="markov", at_most_records=1)
+    assert pg.sensitivity(query, few).power == 0
+    part = pg.Policy(network, constraints=[pg.Degrees([0, 1])], strength="markov")
+    assert pg.sensitivity(query, part).method != "closed form, one switch"

@@ -24,7 +24,7 @@ from policygraph.public.sensitivity import search
 from policygraph.public.sensitivity.certificate import Witness
 from policygraph.public.sensitivity.found import Found
 from policygraph.public.sensitivity.margins import closed_form
-from policygraph.public.sensitivity.mixing import mixing_bound, mixing_witness
+from policygraph.public.sensitivity.mixing import markov_switch, mixing_bound, mixing_witness
 from policygraph.public.sensitivity.partial import partial_margins
 from policygraph.public.sensitivity.reduce import Reduced, reduce_margins
 
@@ -50,6 +50,11 @@ def _without_values(query: Query, policy: Policy, norm: Norm, deadline: float | 
         return Found(0, 0, None, "closed form", "every cell is structurally empty")
     if not system.needed:
         return _single_records(query, policy, norm).after(*steps)
+    if (one_switch := markov_switch(query, policy)) is not None:
+        change = _pairs(policy.domain, one_switch)
+        value = query.change_norm(change, norm)
+        reason = "with all degrees public a Markov move switches two edges; no switch changes more (docs/proofs/networks.md)"
+        return Found(value, value, Witness.of_change(change), "closed form, one switch", reason).after(*steps)
     whole = policy.strength == "worst-case" and policy.at_most_records is None
     best, reduced = _from_structure(query, policy, norm, deadline)
     if best is None:
@@ -204,7 +209,7 @@ def _directed(policy: Policy) -> tuple[int, dict[int, int], str] | None:
     return length, _pairs(network, edges), reason
 
 
-def _pairs(network: Network, edges: Any) -> dict[int, int]:
+def _pairs(network: Any, edges: Any) -> dict[int, int]:
     """A change of edges, given by the positions of their ends, as a change of cells."""
     if not len(edges):
         return {}

@@ -13,10 +13,10 @@ import numpy as np
 from policygraph.public.constraints.degrees import Degrees
 from policygraph.public.domain import Network
 from policygraph.public.policy import Policy
-from policygraph.public.query.base import Ints, Norm
+from policygraph.public.query.base import Ints, Norm, Query
 from policygraph.public.query.networks import MixingQuery
 
-__all__ = ["mixing_bound", "mixing_witness"]
+__all__ = ["markov_switch", "mixing_bound", "mixing_witness"]
 
 
 def _known(policy: Policy, network: Network) -> dict[str, Ints]:
@@ -116,6 +116,51 @@ def mixing_witness(query: MixingQuery, policy: Policy) -> list[tuple[int, int, i
         out.append((tail, head, 1))
         out.append((onward, head, -1) if network.directed else (head, onward, -1))
     return out
+
+
+def markov_switch(query: Query, policy: Policy) -> list[tuple[int, int, int]] | None:
+    """A switch of two edges that no other Markov move exceeds, as (tail, head, sign); None where none is known to.
+
+    Examples
+    --------
+    >>> network = Network(5)
+    >>> policy = Policy(network, constraints=[Degrees("all")], strength="markov")
+    >>> markov_switch(MixingQuery(network, ["x", "y", "x", "y", "x"]), policy)
+    [(0, 2, 1), (2, 1, -1), (1, 3, 1), (3, 0, -1)]
+
+    Notes
+    -----
+    With all degrees public (and nothing else) a minimal move with at most four edges is a cycle of four nodes, two edges added and
+    two removed. Adding one edge in each of two groups and removing two between them changes the counts by 4, or 6 in squares (4 if
+    directed), which is the most that four edges can do (``docs/proofs/networks.md``, Theorem 7).
+    """
+    network = policy.domain
+    if policy.strength != "markov" or not isinstance(network, Network) or network.order < 4:
+        return None
+    if (
+        network.capacity != 1
+        or network.loops
+        or (policy.at_most_records or 2) < 2
+        or len(policy.system.zeros)
+    ):
+        return None
+    if not all(isinstance(fact, Degrees) for fact in policy.system.needed):
+        return None
+    if not all(bool(mask.all()) for mask in _known(policy, network).values()):
+        return None
+    if query.is_identity:
+        a, b, c, d = 0, 1, 2, 3
+    elif isinstance(query, MixingQuery):
+        sizes = np.bincount(query.codes)
+        large = np.flatnonzero(sizes >= 2)[:2]
+        if len(large) < 2:
+            return None
+        (a, b), (c, d) = (np.flatnonzero(query.codes == group)[:2].tolist() for group in large)
+    else:
+        return None
+    if network.directed:
+        return [(a, b, 1), (c, b, -1), (c, d, 1), (a, d, -1)]
+    return [(a, b, 1), (b, c, -1), (c, d, 1), (d, a, -1)]
 
 
 def _inner_pairs(codes: Ints, known: Ints) -> list[tuple[int, int]]:
