@@ -23,6 +23,7 @@ from policygraph.published.networks import (
     synthetic_graph,
 )
 from policygraph.published.networks import consistent as consistent_module
+from policygraph.published.networks.hubs import violated
 from policygraph.published.networks.nearest import nearest_counts
 from policygraph.published.networks.realise import any_graph, first_graph
 from policygraph.published.networks.transport import symmetric_transport, transport
@@ -131,6 +132,7 @@ def test_consistent_counts_have_the_public_sums(case: tuple, norm: str) -> None:
     low, high = mixing_limits(query, degrees)
     assert np.all(low <= true)
     assert np.all(true <= high)
+    assert violated(query, degrees, true) == []
     made = consistent_mixing(true + noise, query, degrees, norm=norm)
     check_sums(query, degrees, made.values)
     assert np.all(low <= made.values)
@@ -139,7 +141,7 @@ def test_consistent_counts_have_the_public_sums(case: tuple, norm: str) -> None:
     assert np.array_equal(again.values, made.values)
 
 
-@quick
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(most=5))
 def test_consistent_counts_are_the_nearest(case: tuple) -> None:
     network, table, groups, noise = case
@@ -153,7 +155,12 @@ def test_consistent_counts_are_the_nearest(case: tuple) -> None:
     k = len(query.names)
     sums = [[int(side[query.codes == g].sum()) for g in range(k)] for side in (degrees.out, degrees.into)]
     tables = np.array(oracle.consistent_tables(k, network.directed, *sums, int(high.max(initial=0))))
+    sides = (degrees.out.tolist(), degrees.into.tolist())
+    kinds = (query.codes.tolist(), network.directed, network.loops)
     fits = tables[np.all((tables >= low) & (tables <= high), axis=1)]
+    room = np.array([oracle.leaves_room(table, sides, *kinds) for table in fits.tolist()], dtype=bool)
+    assert [not violated(query, degrees, table) for table in fits] == room.tolist()
+    fits = fits[room]
     best = int(np.abs(fits - noisy).sum(axis=1).min())
     assert made.nearest
     assert int(np.abs(made.values - noisy).sum()) == best

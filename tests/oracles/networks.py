@@ -128,3 +128,32 @@ def consistent_tables(
         if good:
             out.append(values)
     return out
+
+
+def leaves_room(
+    values: Sequence[int],
+    degrees: tuple[Sequence[int], Sequence[int]],
+    groups: Sequence[int],
+    directed: bool,
+    loops: bool,
+) -> bool:
+    """Whether in each group every set of nodes has enough neighbours within reach of the group counts."""
+    k = max(groups) + 1
+    ends = [(g, h) for g in range(k) for h in range(k) if directed or g <= h]
+    count = dict(zip(ends, values))
+    sizes = [groups.count(g) for g in range(k)]
+    for side in (0, 1):
+        for g in range(k):
+            members = [v for v, group in enumerate(groups) if group == g]
+            for size in range(1, len(members) + 1):
+                for chosen in combinations(members, size):
+                    reach = 0
+                    for h in range(k):
+                        if directed:
+                            there = count[(g, h) if side == 0 else (h, g)]
+                        else:
+                            there = count[min(g, h), max(g, h)] * (2 if g == h else 1)
+                        reach += min(there, size * (sizes[h] - (g == h and not loops)))
+                    if sum(degrees[side][v] for v in chosen) > reach:
+                        return False
+    return True
