@@ -73,7 +73,9 @@ def test_delta_is_forgiven_before_the_ratio_is_taken():
 
 
 @settings(deadline=None)
-@given(st.fractions(0, 1), st.fractions(0, 1), st.integers(2, 12))
+@given(
+    st.fractions(0, 1, max_denominator=10**9), st.fractions(0, 1, max_denominator=10**9), st.integers(2, 12)
+)
 def test_rho_is_at_least_every_integer_order_shows(p, q, order):
     if not 0 < q < p <= 1 or float(q) == float(p):
         return
