@@ -30,6 +30,7 @@ from policygraph.private.mechanisms.transformed import (
     TransformedLaplace,
 )
 from policygraph.private.noise import SeededSource
+from policygraph.private.partition import Matchings
 from policygraph.public.loss import Epsilon, Loss
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
@@ -41,6 +42,9 @@ PUBLIC_ONLY = (
     "PUBLIC OR SIMULATED DATA ONLY: measured errors are computed from the true counts; they are not noised, not charged to "
     "any ledger, and must not be published for data that is to be protected."
 )
+
+MATCHED_CELLS = 1024
+"""Most cells for which partitions by matching all pairs are among the standard methods: a run takes seconds beyond."""
 
 Make = Callable[[Query, Policy, Loss], Calibrated]
 
@@ -219,6 +223,8 @@ def standard_methods(query: Query, policy: Policy, loss: Loss) -> dict[str, Mech
     if pure:
         out["partition"] = Partitioned()
         out["partition, consistent"] = Partitioned(then=TransformedConsistent())
+        if query.domain.size <= MATCHED_CELLS:
+            out["matching"] = Partitioned(Matchings())
     if policy.constraints:
         out["free numbers"] = Kernel()
         out["fitted to the facts"] = Fitted()
