@@ -137,6 +137,11 @@ class Calibrated(ABC):
     def record(self, source: Source, parts: list[dict[str, Any]]) -> dict[str, Any]:
         """Provenance of a release: nothing in it depends on the data."""
         warning = [] if source.private else [source.describe()]
+        certificate = (
+            self.sensitivity
+            if self.sensitivity is not None
+            else _of_query(self.query, self.policy, self.loss)
+        )
         return {
             "format": 1,
             "library": f"policygraph {__version__}",
@@ -156,7 +161,10 @@ class Calibrated(ABC):
             "query_fingerprint": self.query.fingerprint,
             "policy": self.policy.to_spec(),
             "query": self.query.to_spec(),
-            "certificate": None if self.sensitivity is None else self.sensitivity.to_dict(),
+            "certificate": None if certificate is None else certificate.to_dict(),
+            "certificate_of": "the noise"
+            if self.sensitivity is not None
+            else "the query alone; the stages say what the noise rests on",
             "parts": parts,
         }
 
@@ -182,6 +190,18 @@ class Mechanism(ABC):
         InputError
             When the certificate is of another norm, query or policy.
         """
+
+
+def _of_query(query: Query, policy: Policy, loss: Loss) -> Sensitivity | None:
+    """The certificate of the query itself, for readers of a release whose noise rests on a theorem instead."""
+    from policygraph.public.sensitivity import sensitivity as compute
+
+    if not isinstance(policy, Policy):
+        return None
+    try:
+        return compute(query, policy, norm=loss.norm, time_limit=5.0)
+    except RefusedError:
+        return None
 
 
 def _dropping(policy: Policy) -> list[str]:
