@@ -115,6 +115,11 @@ class CubeNoise(Calibrated):
 
     def noisy(self, table: Any, source: Source) -> Ints:
         """The noisy measured numbers, followed by those of the known cuboids, which have no noise."""
+        made: Ints = self.noisy_many(table, 1, source)[0]
+        return made
+
+    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+        """Return n independent outputs of :meth:`noisy`, one in each row."""
         masks = [self.lattice.mask(names) for names in self.choice.sets]
         true = margins(self.lattice, table, [*masks, *self.known])
         pieces: list[Ints] = []
@@ -127,10 +132,15 @@ class CubeNoise(Calibrated):
             ]
         points = np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.int64)
         del pieces
+        # A cube may fill most of the memory, so that its one row is not copied.
+        rows: Ints = points[None, :] if n == 1 else np.tile(points, (n, 1))
         if self.parameter > 0 and len(points):
             draw = discrete_laplace if isinstance(self.loss, Epsilon) else discrete_gaussian
-            points += draw(self.parameter, points.shape, source)
-        return np.concatenate([points, *(true[mask].ravel() for mask in self.known)])
+            rows += draw(self.parameter, rows.shape, source)
+        if not self.known:
+            return rows
+        exact = np.concatenate([true[mask].ravel() for mask in self.known])
+        return np.concatenate([rows, np.broadcast_to(exact, (n, exact.size))], axis=1)
 
     def tables(self, points: Ints) -> dict[int, Floats]:
         """The published tables from noisy points (post-processing)."""
