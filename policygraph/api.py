@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from policygraph.errors import ConstraintError, InputError, LedgerError
+from policygraph.errors import ConstraintError, InputError
 from policygraph.exact import Exact
 from policygraph.private.counting.source import named
 from policygraph.private.ledger import Account, Ledger, request_fingerprint
@@ -276,6 +276,7 @@ def perform(
         loss,
         request,
         name=None if dataset == account else dataset,
+        content=counts.fingerprint,
         description=policy.to_spec(),
         compose_policies=compose_policies,
         note=f"{ready.mechanism}: {query!r}",
@@ -306,35 +307,21 @@ def find_account(book: Ledger, content: str, name: str | None) -> str:
     str
         Fingerprint or name, as :meth:`Ledger.charge` takes it.
 
-    Raises
-    ------
-    LedgerError
-        When the name belongs to one account and this very data to another: one data set must not spend in two.
-
     Notes
     -----
-    A name that the ledger knows is the account, whatever the data are now. A new name labels the account of this very data,
-    so that the same file without its name goes on spending there.
+    A name that the ledger knows is the account, whatever the data are now; :meth:`Ledger.charge` refuses when this very data
+    spends in another. A new name labels the account of this very data, so that the same file without its name goes on
+    spending there.
     """
     if name is None:
         return content
     named(name)
-    mine = book.account(content)
     known = [each for each in book.datasets() if name in (each.name, each.dataset)]
-    opened = mine.charges > 0 or mine.limit is not None
     if known:
-        if opened and mine.dataset != known[0].dataset:
-            raise LedgerError(
-                f"dataset={name!r}: the ledger knows other data by this name, and these data by the account "
-                f"{mine.name or mine.dataset}. One data set spends in one account: leave the name out, or give that one.",
-                code="ledger.name-taken",
-                name=name,
-            )
         return known[0].dataset
+    # Data that were counted under a name have the fingerprint of that name.
     by_name = book.account(named(name))
-    if not opened and (by_name.charges or by_name.limit is not None):
-        return named(name)
-    return content
+    return named(name) if by_name.charges or by_name.limit is not None else content
 
 
 def _check_kinds(query: Any, policy: Any, ledger: Any) -> None:

@@ -569,3 +569,22 @@ def test_ctrl_c_says_whether_anything_was_charged(census, capsys, monkeypatch):
 
 def test_the_norm_is_read_in_any_case(census, capsys):
     assert call(capsys, "sensitivity", census / "census.toml", "--norm", "L2")[0] == 0
+
+
+def test_data_released_under_a_name_stay_in_its_account_without_it(census, capsys, monkeypatch):
+    monkeypatch.chdir(census)
+    call(capsys, "budget", "set", "b.db", "town", "--epsilon", "2")
+    assert call(capsys, *start(census, "--ledger", "b.db", "--dataset", "town", "--out", "o1"))[0] == 0
+    assert call(capsys, *start(census, "--ledger", "b.db", "--again", "--out", "o2"))[0] == 0
+    status, _, err = call(capsys, *start(census, "--ledger", "b.db", "--again", "--out", "o3"))
+    assert status == 3
+    assert "town" in err
+    # nor by the way of another name
+    call(capsys, "budget", "set", "b.db", "village", "--epsilon", "9")
+    status, _, err = call(
+        capsys, *start(census, "--ledger", "b.db", "--again", "--out", "o4", "--dataset", "village")
+    )
+    assert status == 2
+    assert "these data by the account town" in err
+    [town, village] = json.loads(call(capsys, "budget", "show", "b.db", "--json")[1])["datasets"]
+    assert (town["charges"], village["charges"]) == (2, 0)

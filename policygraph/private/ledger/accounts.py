@@ -43,6 +43,8 @@ def keyed(secret: bytes, text: str) -> str:
 def find(db: sqlite3.Connection, secret: bytes, dataset: str) -> tuple[str, str | None]:
     """Find a data set by name, by keyed name, or by fingerprint, known or new; give key and name.
 
+    The fingerprint of data that were charged under a name leads to the account of that name.
+
     Raises
     ------
     InputError
@@ -53,10 +55,14 @@ def find(db: sqlite3.Connection, secret: bytes, dataset: str) -> tuple[str, str 
         "SELECT dataset, name FROM datasets WHERE name = ? OR dataset = ?", (text, text)
     ).fetchone()
     if row is None and _FINGERPRINT.fullmatch(text):
-        key = f"d:{keyed(secret, text)}"
-        row = db.execute("SELECT dataset, name FROM datasets WHERE dataset = ?", (key,)).fetchone() or (
-            key,
-            None,
+        key = keyed(secret, text)
+        row = (
+            db.execute("SELECT dataset, name FROM datasets WHERE dataset = ?", (f"d:{key}",)).fetchone()
+            or db.execute(
+                "SELECT dataset, name FROM entries JOIN datasets USING (dataset) WHERE content = ? LIMIT 1",
+                (key,),
+            ).fetchone()
+            or (f"d:{key}", None)
         )
     if row is None:
         names = [name for (name,) in db.execute("SELECT name FROM datasets WHERE name IS NOT NULL")]

@@ -187,6 +187,7 @@ class Ledger:
         request: str,
         *,
         name: str | None = None,
+        content: str | None = None,
         description: Mapping[str, Any] | None = None,
         compose_policies: bool = False,
         note: str = "",
@@ -205,6 +206,9 @@ class Ledger:
             What :func:`request_fingerprint` gives; kept keyed.
         name
             A name for people, kept for this data set from now on.
+        content
+            Fingerprint of the data, where ``dataset`` is a name: from now on these very data are known to spend in this
+            account, also without the name. Kept keyed.
         description
             The policy as JSON values, kept once per policy.
         compose_policies
@@ -219,7 +223,8 @@ class Ledger:
             If the limit does not allow it (with ``asked``, ``spent``, ``left`` and ``limit`` in ``details``), or the
             policy is a further one and ``compose_policies`` is not set. Nothing is recorded.
         LedgerError
-            If the charge could not be made durable. Then nothing may be released.
+            If the charge could not be made durable, or the content spends in another account. Then nothing may be
+            released.
         """
         accounts.chargeable(loss)
         label(policy, "policy")
@@ -228,6 +233,7 @@ class Ledger:
         wanted = accounts.keyed(self._secret, label(request, "request"))
         with self._open(write=True) as db:
             known = self._figures(db, dataset)
+            held = None if content is None else self._held(db, content, known)
             further = bool(known.spendings) and policy not in known.spendings
             if further and not compose_policies:
                 raise _further_policy(known, policy, loss)
@@ -237,11 +243,24 @@ class Ledger:
                 db.execute("INSERT OR IGNORE INTO policies VALUES (?, ?)", (policy, about))
                 number, time, seal = schema.append(
                     db, what="charge", dataset=known.dataset, policy=policy, loss=text, request=wanted,
-                    composed=further, note=str(note),
+                    content=held, composed=further, note=str(note),
                 )  # fmt: skip
         if not fits:
             raise _exceeded(known, loss)
         return Charge(self.identity, number, known.dataset, policy, loss, time, seal)
+
+    def _held(self, db: sqlite3.Connection, content: str, known: Figures) -> str:
+        """Check, under the lock of the charge, that data spend in one account only; give their keyed fingerprint."""
+        mine, name = accounts.find(db, self._secret, content)
+        opened = db.execute("SELECT 1 FROM datasets WHERE dataset = ?", (mine,)).fetchone()
+        if opened and mine != known.dataset:
+            raise LedgerError(
+                f"dataset={known.title!r}: the ledger knows other data by this name, and these data by the account "
+                f"{name or mine}. One data set spends in one account: leave the name out, or give that one.",
+                code="ledger.name-taken",
+                name=known.title,
+            )
+        return accounts.keyed(self._secret, content)
 
     def complete(self, charge: Charge, release: bytes) -> None:
         """Put a release on record beside its charge, so that the same request need not be paid twice.

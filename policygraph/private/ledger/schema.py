@@ -33,8 +33,10 @@ __all__ = [
 ]
 
 APPLICATION_ID = 0x50474C44
-VERSION = 1
-ENTRY_COLUMNS = "number, what, dataset, policy, loss, certified, request, composed, note, time, version, seal"
+VERSION = 2
+ENTRY_COLUMNS = (
+    "number, what, dataset, policy, loss, certified, request, content, composed, note, time, version, seal"
+)
 
 _TABLES = (
     """CREATE TABLE ledger (
@@ -49,6 +51,7 @@ _TABLES = (
         policy TEXT REFERENCES policies (policy) CHECK ((policy IS NOT NULL) = (what = 'charge')),
         loss TEXT NOT NULL, certified TEXT,
         request TEXT CHECK ((request IS NOT NULL) = (what = 'charge')),
+        content TEXT CHECK (content IS NULL OR what = 'charge'),
         composed INTEGER NOT NULL CHECK (composed IN (0, 1)),
         note TEXT NOT NULL, time TEXT NOT NULL, version TEXT NOT NULL, seal TEXT NOT NULL)""",
     """CREATE TABLE releases (
@@ -56,6 +59,7 @@ _TABLES = (
         time TEXT NOT NULL, body BLOB NOT NULL, digest TEXT NOT NULL)""",
     """CREATE INDEX entries_by_dataset ON entries (dataset, what, policy, loss)""",
     """CREATE INDEX entries_by_request ON entries (request)""",
+    """CREATE INDEX entries_by_content ON entries (content)""",
     *(
         f"""CREATE TRIGGER {table}_{verb.lower()} BEFORE {verb} ON {table}
         BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"""
@@ -91,8 +95,8 @@ def create_tables(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def _seal(previous: str, content: tuple[object, ...]) -> str:
-    return hashlib.sha256(canonical_json([previous, *content], "entry").encode()).hexdigest()
+def _seal(previous: str, line: tuple[object, ...]) -> str:
+    return hashlib.sha256(canonical_json([previous, *line], "entry").encode()).hexdigest()
 
 
 def _first_seal(connection: sqlite3.Connection) -> str:
@@ -113,18 +117,19 @@ def append(
     policy: str | None = None,
     certified: str | None = None,
     request: str | None = None,
+    content: str | None = None,
     composed: bool = False,
 ) -> tuple[int, str, str]:
     """Add a sealed entry inside a transaction of the caller; return its number, time and seal."""
     last = connection.execute("SELECT number, seal FROM entries ORDER BY number DESC LIMIT 1").fetchone()
     number, previous = (last[0] + 1, last[1]) if last else (1, _first_seal(connection))
     time = now()
-    content = (
-        number, what, dataset, policy, loss, certified, request, int(composed), note, time, library_version()
+    line = (
+        number, what, dataset, policy, loss, certified, request, content, int(composed), note, time, library_version()
     )  # fmt: skip
-    seal = _seal(previous, content)
-    places = ", ".join("?" * (len(content) + 1))
-    connection.execute(f"INSERT INTO entries ({ENTRY_COLUMNS}) VALUES ({places})", (*content, seal))
+    seal = _seal(previous, line)
+    places = ", ".join("?" * (len(line) + 1))
+    connection.execute(f"INSERT INTO entries ({ENTRY_COLUMNS}) VALUES ({places})", (*line, seal))
     return number, time, seal
 
 
