@@ -144,7 +144,7 @@ def check_header(path: Path) -> None:
     if _number(head, 60) != VERSION:
         raise LedgerError(
             f"Ledger {path}: layout {_number(head, 60)}, expected {VERSION}. It was not changed. Use the version "
-            "of policygraph that wrote it, or a newer one.",
+            f"of policygraph that wrote it{', or a newer one' if _number(head, 60) > VERSION else ''}.",
             code="ledger.version",
             path=path,
             version=_number(head, 60),
