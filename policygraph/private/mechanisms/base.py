@@ -78,6 +78,16 @@ class Calibrated(ABC):
     def noisy(self, table: Any, source: Source) -> Ints:
         """Return noisy lattice points for a table of counts; the only place that sees a true answer."""
 
+    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+        """Return n independent outputs of :meth:`noisy`, one in each row.
+
+        Notes
+        -----
+        What an audit looks at. A mechanism that can draw them at once does so here, with :meth:`noisy` as its case n = 1, so
+        that what is audited is what is released.
+        """
+        return np.stack([self.noisy(table, source) for _ in range(n)])
+
     @abstractmethod
     def stages(self) -> Sequence[str]:
         """Return one sentence for each stage, for people who read the release."""
