@@ -12,6 +12,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from policygraph.errors import InputError
 from policygraph.exact import show
 from policygraph.private.mechanisms.base import Calibrated, Ints, Mechanism, Noise, true_answers
@@ -66,11 +68,15 @@ class CalibratedStatistic(Calibrated):
         return Noise("discrete Gaussian", self.parameter, spread, within)
 
     def noisy(self, table: Any, source: Source) -> Ints:
+        made: Ints = self.noisy_many(table, 1, source)[0]
+        return made
+
+    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
         answers = true_answers(self.query, table)
         if self.parameter == 0:
-            return answers
+            return np.tile(answers, (n, 1))
         draw = discrete_laplace if isinstance(self.loss, Epsilon) else discrete_gaussian
-        return draw(self.parameter, answers.shape, source) + answers
+        return draw(self.parameter, (n, answers.size), source) + answers
 
     def record(self, source: Source, parts: list[dict[str, Any]]) -> dict[str, Any]:
         made = super().record(source, parts)

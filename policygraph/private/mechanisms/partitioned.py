@@ -88,7 +88,12 @@ class BucketNoise(Calibrated):
 
     def noisy(self, table: Any, source: Source) -> Ints:
         """Return noisy counts of the buckets."""
-        return self.second.noisy(self.partition.sums(read_counts(table, self.partition.size)), source)
+        made: Ints = self.noisy_many(table, 1, source)[0]
+        return made
+
+    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+        sums = self.partition.sums(read_counts(table, self.partition.size))
+        return self.second.noisy_many(sums, n, source)
 
     def answers(self, counts: Ints) -> Floats:
         """Spread counts of buckets over their cells and answer the query, in lattice units.
@@ -158,9 +163,13 @@ class PartitionedNoise(Calibrated):
 
     def choose(self, table: Any, source: Source) -> Partition:
         """Step 1: a partition that is private at the loss of the partitioner, or the given one."""
+        return self.choose_many(table, 1, source)[0]
+
+    def choose_many(self, table: Any, n: int, source: Source) -> list[Partition]:
+        """Step 1, n times independently."""
         if isinstance(self.chooser, Partition):
-            return self.chooser
-        return self.chooser.choose(read_counts(table, self.policy.domain.size), source)
+            return [self.chooser] * n
+        return self.chooser.choose_many(read_counts(table, self.policy.domain.size), n, source)
 
     def on(self, partition: Partition) -> BucketNoise:
         """Steps 2 and 3 for a partition, calibrated without data."""
@@ -206,9 +215,20 @@ class PartitionedNoise(Calibrated):
 
     def noisy(self, table: Any, source: Source) -> Ints:
         """Return the whole output: for each cell the number of its bucket, then for each cell the count of its bucket."""
-        partition = self.choose(table, source)
-        counts = self.on(partition).noisy(table, source)
-        return np.concatenate([partition.labels, counts[partition.labels]])
+        made: Ints = self.noisy_many(table, 1, source)[0]
+        return made
+
+    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+        chosen = self.choose_many(table, n, source)
+        alike: dict[Partition, list[int]] = {}
+        for at, partition in enumerate(chosen):
+            alike.setdefault(partition, []).append(at)
+        out = np.empty((n, 2, self.policy.domain.size), dtype=np.int64)
+        for partition, mine in alike.items():
+            counts = self.on(partition).noisy_many(table, len(mine), source)
+            out[mine, 0] = partition.labels
+            out[mine, 1] = counts[:, partition.labels]
+        return out.reshape(n, -1)
 
     def run(self, table: Any, source: Source) -> Release:
         if hasattr(table, "vector"):

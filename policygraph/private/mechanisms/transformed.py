@@ -93,25 +93,34 @@ class EdgeNoise(Calibrated):
 
     def noisy_cells(self, table: Any, source: Source) -> Ints:
         """Return all cells with noise along the edges: what every answer is computed from."""
+        made: Ints = self.noisy_cells_many(table, 1, source)[0]
+        return made
+
+    def noisy_cells_many(self, table: Any, n: int, source: Source) -> Ints:
+        """Return n independent outputs of :meth:`noisy_cells`, one in each row."""
         cells = np.asarray(table.vector() if hasattr(table, "vector") else table, dtype=np.int64).reshape(-1)
-        noise = self.reduction.invert(self._drawn((self.reduction.width,), source))
-        noise += cells
-        return consistent(self.reduction, noise) if self.consistent else noise
-
-    def noisy(self, table: Any, source: Source) -> Ints:
-        return self.query.answer(self.noisy_cells(table, source))
-
-    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
-        """Return n independent outputs, one in each row (for audits)."""
-        cells = np.asarray(table, dtype=np.int64).reshape(-1)
         drawn = self._drawn((n, self.reduction.width), source)
-        made = cells + np.asarray((self.reduction.matrix() @ drawn.T).T)
-        if self.consistent and isinstance(self.reduction, LineTransform):
+        if n == 1:
+            # The same product as below, without a matrix, for domains of any size.
+            made: Ints = self.reduction.invert(drawn[0])[None, :]
+        else:
+            made = np.asarray((self.reduction.matrix() @ drawn.T).T)
+        made += cells
+        if not self.consistent:
+            return made
+        if n > 1 and isinstance(self.reduction, LineTransform):
             outer, length, inner = self.reduction.shape
             exact = self.reduction.exact_totals
-            made = isotonic_lines(made, (n * outer, length, inner), exact_total=exact).reshape(n, -1)
-        elif self.consistent:
-            made = np.stack([consistent(self.reduction, row) for row in made])
+            return isotonic_lines(made, (n * outer, length, inner), exact_total=exact).reshape(n, -1)
+        return np.stack([consistent(self.reduction, row) for row in made])
+
+    def noisy(self, table: Any, source: Source) -> Ints:
+        made: Ints = self.noisy_many(table, 1, source)[0]
+        return made
+
+    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+        """Return n independent outputs, one in each row."""
+        made = self.noisy_cells_many(table, n, source)
         return made if self.query.is_identity else np.stack([self.query.answer(row) for row in made])
 
     @cached_property

@@ -54,13 +54,12 @@ class OnForest(Calibrated):
         return self.inner.noise
 
     def noisy(self, table: Any, source: Source) -> Ints:
-        return np.asarray(self._answers(table, lambda values: self.inner.noisy(values, source)[None, :])[0])
+        made: Ints = self.noisy_many(table, 1, source)[0]
+        return made
 
     def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
         """Return n independent outputs, one in each row (for audits)."""
-        from policygraph.private.audit.draws import noisy_many
-
-        return self._answers(table, lambda values: noisy_many(self.inner, values, n, source))
+        return self._answers(table, lambda values: self.inner.noisy_many(values, n, source))
 
     def _answers(self, table: Any, run: Callable[[Ints], Ints]) -> Ints:
         values = self.reduction.apply(table.vector() if hasattr(table, "vector") else table)

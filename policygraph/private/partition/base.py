@@ -44,6 +44,10 @@ class Chooser(ABC):
             Where the randomness comes from.
         """
 
+    def choose_many(self, counts: Any, n: int, source: Source) -> list[Partition]:
+        """Return n independent choices; one that can draw them at once has :meth:`choose` as its case n = 1."""
+        return [self.choose(counts, source) for _ in range(n)]
+
     @abstractmethod
     def stages(self) -> Sequence[str]:
         """Return one sentence for each stage, for people who read the release."""

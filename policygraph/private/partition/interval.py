@@ -68,28 +68,38 @@ class IntervalChooser(Chooser):
         return (2 if length > 1 else 1) * self.changes / self.loss.value
 
     def choose(self, counts: Any, source: Source) -> Partition:
+        return self.choose_many(counts, 1, source)[0]
+
+    def choose_many(self, counts: Any, n: int, source: Source) -> list[Partition]:
         flat = read_counts(counts, self.size)
         along = flat if self.order is None else flat[self.order]
-        if self.family == "aligned":
-            lengths = self.lengths[::-1]
-            cuts = cheapest_tree(
-                [self._noisy(aligned_deviations(along, m), m, source) for m in lengths], self.size
+        aligned = self.family == "aligned"
+        lengths = self.lengths[::-1] if aligned else self.lengths
+        plain = (
+            [aligned_deviations(along, m) for m in lengths] if aligned else sliding_deviations(along, lengths)
+        )
+        noisy = [self._noisy(found, m, n, source) for found, m in zip(plain, lengths, strict=True)]
+        made: dict[tuple[int, ...], Partition] = {}
+        out = []
+        for at in range(n):
+            costs = [rows[at] for rows in noisy]
+            cuts = tuple(
+                cheapest_tree(costs, self.size) if aligned else cheapest_runs(costs, lengths, self.size)
             )
-        else:
-            plain = sliding_deviations(along, self.lengths)
-            noisy = [self._noisy(found, m, source) for found, m in zip(plain, self.lengths, strict=True)]
-            cuts = cheapest_runs(noisy, self.lengths, self.size)
-        return Partition.intervals(cuts, self.order)
+            if cuts not in made:
+                made[cuts] = Partition.intervals(cuts, self.order)
+            out.append(made[cuts])
+        return out
 
-    def _noisy(self, deviations: Ints, length: int, source: Source) -> Ints:
-        """Costs in sixteenths; exact, and of any size where 64 bits would not do."""
-        costs, scale = deviations, self.scale(length)
+    def _noisy(self, deviations: Ints, length: int, n: int, source: Source) -> Ints:
+        """Costs in sixteenths, n rows of them; exact, and of any size where 64 bits would not do."""
+        costs, scale = deviations[None, :], self.scale(length)
         if scale:
             # Deviations are below 2**50 and noise is below 2**62, so that this sum cannot wrap.
-            costs = costs + discrete_laplace(scale, costs.shape, source)
+            costs = costs + discrete_laplace(scale, (n, deviations.size), source)
         if costs.size and max(int(costs.max()), -int(costs.min())) >= 1 << 56:
-            return np.array([STEP * cost + self._charged for cost in costs.tolist()], dtype=object)
-        return STEP * costs + self._charged
+            costs = costs.astype(object)
+        return np.broadcast_to(STEP * costs + self._charged, (n, deviations.size))
 
     @cached_property
     def _charged(self) -> int:
