@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["children_apart", "forest_solve", "preorder", "subtree_sums", "tree_distances"]
+__all__ = ["by_height", "children_apart", "forest_solve", "preorder", "subtree_sums", "tree_distances"]
 
 Ints = npt.NDArray[np.int64]
 Places = npt.NDArray[np.signedinteger]
@@ -15,21 +15,42 @@ Bools = npt.NDArray[np.bool_]
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
-def subtree_sums(out: Ints, order: Places, parents: Places) -> None:
-    """Replace the value of each cell by the sum below it; ``parents[i]`` is the parent of ``order[i]``, -1 for a root.
+def by_height(order: Places, parent: Places) -> Places:
+    """All cells by their height above the leaves, cells of one height ascending; ``order`` has parents first.
 
-    Siblings follow each other in breadth-first order, so that a parent is fetched once for all of them. The array comes
-    from numpy, which asks for large memory pages; the sweep waits for memory and for nothing else.
+    The sweep from the leaves waits for memory. In this order it reads the children, most of which are leaves, almost in
+    the order in which they lie; only their parents are scattered.
     """
-    i = order.size - 1
-    while i >= 0:
-        parent = parents[i]
-        total = 0
-        while i >= 0 and parents[i] == parent:
-            total += out[order[i]]
-            i -= 1
-        if parent >= 0:
-            out[parent] += total
+    n = order.size
+    height = np.zeros(n, dtype=order.dtype)
+    most = 0
+    for i in range(n - 1, -1, -1):
+        v = order[i]
+        p = parent[v]
+        if p >= 0 and height[p] <= height[v]:
+            height[p] = height[v] + 1
+            most = max(most, height[v] + 1)
+    start = np.zeros(most + 2, dtype=np.int64)
+    for v in range(n):
+        start[height[v] + 1] += 1
+    for h in range(most):
+        start[h + 1] += start[h]
+    out = np.empty(n, dtype=order.dtype)
+    for v in range(n):
+        out[start[height[v]]] = v
+        start[height[v]] += 1
+    return out
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+def subtree_sums(out: Ints, order: Places, parents: Places) -> None:
+    """Replace the value of each cell by the sum below it.
+
+    ``order`` has children first, and ``parents[i]`` is the parent of ``order[i]``, -1 for a root.
+    """
+    for i in range(order.size):
+        if parents[i] >= 0:
+            out[parents[i]] += out[order[i]]
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]

@@ -187,10 +187,13 @@ class ForestTransform(Reduction):
 
     @cached_property
     def _short(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
-        """Order, parents in this order, and parents, in as few bytes as they need: the sweeps wait for memory."""
+        """Cells from the leaves up, their parents, and the parent of each cell, in as few bytes as they need."""
+        from policygraph.public.reductions._sweeps import by_height
+
         kind = np.int32 if self.width < 2**31 else np.int64
         parent = self.parent.astype(kind)
-        return self.order.astype(kind), parent[self.order], parent
+        order = by_height(self.order.astype(kind), parent)
+        return order, parent[order], parent
 
     @cached_property
     def post_order(self) -> Ints:
