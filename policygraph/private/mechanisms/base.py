@@ -17,7 +17,7 @@ import numpy.typing as npt
 from policygraph.errors import InputError, RefusedError
 from policygraph.private.noise import Source
 from policygraph.public.domain import Network
-from policygraph.public.loss import Loss
+from policygraph.public.loss import Epsilon, Loss, Rho
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
 from policygraph.public.query.cuboids import CuboidQuery
@@ -25,7 +25,7 @@ from policygraph.public.sensitivity.certificate import Sensitivity
 from policygraph.published.release import Release, Table, plain, scaled
 from policygraph.version import __version__
 
-__all__ = ["Calibrated", "Mechanism", "Noise", "certified", "true_answers"]
+__all__ = ["Calibrated", "Mechanism", "Noise", "certified", "check_loss", "true_answers"]
 
 DENSE_CELLS = 50_000_000
 """Above this many cells a cube is never built; its tables are counted one by one."""
@@ -202,6 +202,22 @@ class Mechanism(ABC):
         """
 
 
+def check_loss(loss: Any) -> None:
+    """Refuse what is no loss of a noise.
+
+    Raises
+    ------
+    InputError
+        For an (epsilon, delta) target, which ``to_rho()`` turns into a loss, and for anything else.
+    """
+    if not isinstance(loss, (Epsilon, Rho)):
+        raise InputError(
+            f"loss={loss!r}: expected Epsilon or Rho. An (epsilon, delta) target becomes a Rho by to_rho().",
+            code="mechanism.loss",
+            value=loss,
+        )
+
+
 def _of_query(query: Query, policy: Policy, loss: Loss) -> Sensitivity | None:
     """The certificate of the query itself, for readers of a release whose noise rests on a theorem instead."""
     from policygraph.public.sensitivity import sensitivity as compute
@@ -235,10 +251,8 @@ def true_answers(query: Query, table: Any) -> Ints:
     if isinstance(query.domain, Network):
         return query.answer_sparse(*table.sparse())
     if isinstance(query, CuboidQuery) and query.domain.size > DENSE_CELLS:
-        blocks = [
-            np.asarray(table.cuboid(names), dtype=np.int64).ravel() * weight
-            for names, weight in zip(query.sets, query.weights, strict=True)
-        ]
+        tables = table.cuboids(query.sets)
+        blocks = [tables[names] * weight for names, weight in zip(query.sets, query.weights, strict=True)]
         return np.concatenate(blocks)
     return query.answer(table.vector())
 
@@ -248,6 +262,7 @@ def certified(query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity
     from policygraph.public.sensitivity import sensitivity as compute
 
     query.check_domain(policy.domain)
+    check_loss(loss)
     if query.height > MOST_ANSWERS:
         raise RefusedError(
             f"{query!r} has {query.height:,} answers: expected at most {MOST_ANSWERS:,}. Ask for sums of cells, such as "

@@ -17,7 +17,15 @@ import numpy as np
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import show
 from policygraph.private.mechanisms.additive import Additive
-from policygraph.private.mechanisms.base import Calibrated, Floats, Ints, Mechanism, Noise, certified
+from policygraph.private.mechanisms.base import (
+    Calibrated,
+    Floats,
+    Ints,
+    Mechanism,
+    Noise,
+    certified,
+    check_loss,
+)
 from policygraph.private.noise import (
     Source,
     discrete_gaussian,
@@ -257,6 +265,7 @@ class MatrixMechanism(Mechanism):
         self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
     ) -> StrategyNoise:
         query.check_domain(policy.domain)
+        check_loss(loss)
         if isinstance(self.strategy, Strategy):
             chosen = self.strategy
             proof = certified(chosen, policy, loss, sensitivity)

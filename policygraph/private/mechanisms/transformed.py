@@ -17,7 +17,7 @@ import numpy as np
 
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import show
-from policygraph.private.mechanisms.base import Calibrated, Floats, Ints, Mechanism, Noise
+from policygraph.private.mechanisms.base import Calibrated, Floats, Ints, Mechanism, Noise, check_loss
 from policygraph.private.mechanisms.kernel_error import real_within, sum_within
 from policygraph.private.noise import (
     Source,
@@ -306,6 +306,7 @@ def _calibrated(
     consistent: bool,
 ) -> EdgeNoise:
     query.check_domain(policy.domain)
+    check_loss(loss)
     if sensitivity is not None:
         raise InputError(
             "a sensitivity of the query: expected none. Noise on edges needs none, since a move changes one edge by 1.",

@@ -16,7 +16,7 @@ import numpy as np
 
 from policygraph.errors import InputError
 from policygraph.private.mechanisms.additive import Additive
-from policygraph.private.mechanisms.base import Calibrated, Floats, Ints, Mechanism, Noise
+from policygraph.private.mechanisms.base import Calibrated, Floats, Ints, Mechanism, Noise, check_loss
 from policygraph.private.noise import Source
 from policygraph.public.domain import Domain
 from policygraph.public.loss import Epsilon, Loss, Rho
@@ -150,6 +150,7 @@ class Transformed(Mechanism):
         self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
     ) -> OnForest:
         query.check_domain(policy.domain)
+        check_loss(loss)
         if sensitivity is not None:
             raise InputError(
                 "a sensitivity of the query: expected none. The inner mechanism runs on edges, not on the answers.",
