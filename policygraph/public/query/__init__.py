@@ -8,6 +8,14 @@ from policygraph.public.query.base import AnyDomain, Norm, Part, Query
 from policygraph.public.query.blocks import BlockQuery
 from policygraph.public.query.cuboids import CuboidQuery, all_cuboids, cuboid, cuboids, total
 from policygraph.public.query.matrices import MatrixQuery, matrix, prefix, ranges
+from policygraph.public.query.network_statistics import (
+    DegreeTail,
+    ProjectedDegreeTail,
+    Triangles,
+    Wedges,
+    statistic_from_spec,
+)
+from policygraph.public.query.measures import MeasureQuery, averages, sums
 from policygraph.public.query.networks import AdjacencyQuery, MixingQuery, adjacency, mixing
 from policygraph.public.query.workloads import BoxQuery, all_ranges, boxes, random_boxes, rectangles
 
@@ -18,6 +26,7 @@ __all__ = [
     "CuboidQuery",
     "MatrixQuery",
     "MixingQuery",
+    "MeasureQuery",
     "Norm",
     "Part",
     "Query",
@@ -28,6 +37,7 @@ __all__ = [
     "cuboid",
     "cuboids",
     "from_spec",
+    "averages",
     "identity",
     "matrix",
     "mixing",
@@ -39,6 +49,7 @@ __all__ = [
 ]
 
 
+    "sums",
 def identity(domain: AnyDomain) -> Query:
     """Every cell of a table, or every node pair of a network.
 
@@ -93,4 +104,6 @@ def from_spec(domain: AnyDomain, spec: dict[str, Any]) -> Query:
         f"query {sorted(spec)}: expected cuboids, boxes or matrix for a table, adjacency, mixing or matrix for a network.",
         code="query.spec",
         value=spec,
+    if "measure" in spec and isinstance(domain, Domain):
+        return MeasureQuery.from_spec(domain, spec)
     )

@@ -124,6 +124,10 @@ class Query(ABC):
             moved[row] = moved.get(row, 0) + entry * amounts[column]
         return sum(abs(x) if norm == "l1" else x * x for x in moved.values())
 
+    def cell(self, index: int) -> tuple[Any, ...]:
+        """Labels of what a record can be, by the index that moves and witnesses use."""
+        return self.domain.cell(index)
+
     def __matmul__(self, table: Any) -> Ints:
         return self.answer(table)
 

@@ -179,14 +179,14 @@ class Sensitivity:
 
     def _witness_dict(self, witness: Witness) -> dict[str, Any]:
         def table(rows: tuple[tuple[int, int], ...]) -> list[dict[str, Any]]:
-            return [{"cell": list(self.policy.domain.cell(c)), "index": c, "count": x} for c, x in rows]
+            return [{"cell": list(self.query.cell(c)), "index": c, "count": x} for c, x in rows]
 
         change = witness.change
         return {
             "before": table(witness.before),
             "after": table(witness.after),
             "change": [
-                {"cell": list(self.policy.domain.cell(c)), "index": c, "amount": x} for c, x in change.items()
+                {"cell": list(self.query.cell(c)), "index": c, "amount": x} for c, x in change.items()
             ],
         }
 
@@ -284,7 +284,7 @@ class Sensitivity:
     def _show_table(self, table: tuple[tuple[int, int], ...], most: int = 12) -> str:
         words = []
         for cell, amount in table[:most]:
-            labels = ", ".join(str(label) for label in self.policy.domain.cell(cell))
+            labels = ", ".join(str(label) for label in self.query.cell(cell))
             words.append(f"{'' if amount == 1 else f'{amount} x '}({labels})")
         more = f" and {len(table) - most} more" if len(table) > most else ""
         return (" ".join(words) or "nothing") + more

@@ -10,6 +10,7 @@ import time
 from policygraph.errors import InputError
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Norm, Query
+from policygraph.public.query.measures import MeasureQuery
 from policygraph.public.sensitivity.certificate import Sensitivity
 from policygraph.public.sensitivity.found import Found
 
@@ -96,6 +97,10 @@ def sensitivity(
 
 
 def _climb(query: Query, policy: Policy, norm: Norm, deadline: float | None) -> Found:
+    if isinstance(query, MeasureQuery):
+        from policygraph.public.sensitivity.measures import with_measure
+
+        return with_measure(query, policy, norm, deadline)
     if policy.definition == "edges":
         from policygraph.public.sensitivity.edges import along_edges
 

@@ -1,0 +1,381 @@
+"""Sensitivity of sums and averages of a measure. Owns :func:`with_measure`; proofs in ``docs/proofs/measures.md``.
+
+A record is a cell and a value; neighbours are those of the policy with any values at both ends, and two records of one cell
+with different values. Only the ends of the range matter (Theorem 2), so that everything is a closed form over the policy's
+own moves, or the engine on a range of two values. Imports the rest of ``public``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from itertools import product
+from math import gcd, prod
+from typing import Any
+
+import numpy as np
+
+from policygraph.errors import InputError, RefusedError
+from policygraph.public.constraints.margins import Cuboid, Total
+from policygraph.public.policy import Policy
+from policygraph.public.query.base import Norm
+from policygraph.public.query.cuboids import CuboidQuery
+from policygraph.public.query.measures import MeasureQuery
+from policygraph.public.sensitivity.certificate import Witness
+from policygraph.public.sensitivity.coupled import dense_problem
+from policygraph.public.sensitivity.edges import edge_differing
+from policygraph.public.sensitivity.found import Found
+
+__all__ = ["with_measure"]
+
+DENSE_CELLS = 200
+"""Most cells for which records of two values are given to the search under a policy graph and public facts."""
+
+
+def with_measure(query: MeasureQuery, policy: Policy, norm: Norm, deadline: float | None) -> Found:
+    """Largest change of sums (and counts) between neighbours, values of the measure included."""
+    if policy.strength != "worst-case":
+        raise RefusedError(
+            f"strength={policy.strength!r}: for measures neighbours are known for strength='worst-case' only.",
+            code="measure.strength",
+        )
+    facts = policy.system.needed
+    if policy.definition == "induced" and not facts:
+        return _one_record(query, policy, norm)
+    bare = all(isinstance(f, Total) or (isinstance(f, Cuboid) and not f.names) for f in facts)
+    if policy.graph is not None and not len(policy.system.zeros) and bare:
+        if not facts or policy.graph.bottom == "none":
+            return _best([*_along_edges(query, policy, norm), *_of_value(query, policy, norm)])
+    made = _coupled if policy.definition == "blowfish" else _induced
+    return _best([made(query, policy, norm, deadline), *_of_value(query, policy, norm)])
+
+
+def _best(found: Iterable[Found]) -> Found:
+    """The largest of several kinds of moves."""
+    every = list(found)
+    if not every:
+        return Found(0, 0, None, "closed form", "no two data sets are neighbours")
+    top, low = max(every, key=lambda f: (f.upper, f.lower)), max(every, key=lambda f: f.lower)
+    return Found(top.upper, low.lower, low.witness, top.method, top.reason, top.steps)
+
+
+# One record --------------------------------------------------------------------------------------------------------------
+
+
+def _single(query: MeasureQuery, norm: Norm) -> tuple[int, int]:
+    """What one record more changes at most, and whether the lowest (0) or the highest value does it."""
+    low, high = query.ends
+    far, level = (abs(low), 0) if abs(low) > abs(high) else (abs(high), query.measure.span)
+    p, q = query.sum_weight * far, query.count_weight
+    if norm == "l1":
+        return sum(t * (p + q) for t in query.weights), level
+    return sum(t * t * (p * p + q * q) for t in query.weights), level
+
+
+def _first_cell(policy: Policy) -> int | None:
+    zeros = set(policy.system.zeros.tolist())
+    return next((cell for cell in range(policy.domain.size) if cell not in zeros), None)
+
+
+def _one_record(query: MeasureQuery, policy: Policy, norm: Norm) -> Found:
+    cell = _first_cell(policy)
+    if cell is None:
+        return Found(0, 0, None, "closed form", "every cell is structurally empty")
+    value, level = _single(query, norm)
+    witness = Witness.of_change({cell * query.measure.levels + level: 1})
+    reason = "one record more or less changes one cell of every table, most with a value at an end of the range"
+    return Found(value, value, witness, "closed form, one record", reason)
+
+
+def _of_value(query: MeasureQuery, policy: Policy, norm: Norm) -> list[Found]:
+    """One record keeps its cell and changes its value."""
+    cell = _first_cell(policy)
+    if cell is not None and policy.graph is None and not _in_every_cell(policy):
+        # Where a record may come and go by itself, its value changes by leaving and coming back: two steps.
+        matrix = policy.system.matrix()
+        used = np.unique(matrix.tocoo().col[matrix.tocoo().data != 0])
+        cells = np.setdiff1d(used, policy.system.zeros)
+        cell = int(cells[0]) if len(cells) else None
+    if cell is None:
+        return []
+    low, high = query.ends
+    each = [t * query.sum_weight * (high - low) for t in query.weights]
+    value = sum(each) if norm == "l1" else sum(x * x for x in each)
+    at = cell * query.measure.levels
+    witness = Witness.of_change({at: -1, at + query.measure.span: 1})
+    reason = "one record goes from one end of the range to the other within its cell, which changes every sum"
+    if policy.system.has_values:
+        return [Found(value, 0, None, "closed form, one value", reason)]
+    return [Found(value, value, witness, "closed form, one value", reason)]
+
+
+def _in_every_cell(policy: Policy) -> bool:
+    return any(isinstance(fact, (Cuboid, Total)) for fact in policy.system.needed)
+
+
+# Policy graph without public facts ---------------------------------------------------------------------------------------
+
+
+def _along_edges(query: MeasureQuery, policy: Policy, norm: Norm) -> list[Found]:
+    """Exact: for each largest set of attributes that an edge changes, all four pairs of ends of the range."""
+    graph = policy.graph
+    if graph is None or graph.n_edges == 0:
+        return []
+    out: list[Found] = []
+    levels, span = query.measure.levels, query.measure.span
+    if graph.bottom != "none":
+        value, level = _single(query, norm)
+        witness = Witness.of_change({int(graph.bottom_cells[0]) * levels + level: 1})
+        reason = "a record that appears or vanishes changes one cell of every table"
+        out.append(Found(value, value, witness, "closed form, one record", reason))
+    best: tuple[int, frozenset[str], int, int] | None = None
+    for names in graph.difference_sets():
+        for one, two in product((0, 1), repeat=2):
+            value = _of_edge(query, names, query.ends[one], query.ends[two], norm)
+            if best is None or value > best[0]:
+                best = (value, names, one * span, two * span)
+    if best is not None:
+        u, v = edge_differing(graph, best[1])
+        witness = Witness.of_change({u * levels + best[2]: -1, v * levels + best[3]: 1})
+        reason = (
+            "along an edge one record leaves a cell of each table that contains a changed attribute and enters another; the change "
+            "is convex in the two values, so that it is largest at ends of the range"
+        )
+        out.append(Found(best[0], best[0], witness, "closed form over edges and ends of the range", reason))
+    return out
+
+
+def _of_edge(query: MeasureQuery, names: frozenset[str], one: int, two: int, norm: Norm) -> int:
+    total = 0
+    p, q = query.sum_weight, query.count_weight
+    for kept, t in zip(query.sets, query.weights, strict=True):
+        entries = [p * one, p * two, q, q] if not names.isdisjoint(kept) else [p * (one - two)]
+        total += sum(abs(t * x) if norm == "l1" else (t * x) ** 2 for x in entries)
+    return total
+
+
+# Public facts, no graph --------------------------------------------------------------------------------------------------
+
+
+def _induced(query: MeasureQuery, policy: Policy, norm: Norm, deadline: float | None) -> Found:
+    """Public facts without a graph: bounds by the engine for counts, attained by values at the ends of the range."""
+    made = _induced_l1 if norm == "l1" else _induced_l2
+    return made(query, policy, deadline)
+
+
+def _induced_l1(query: MeasureQuery, policy: Policy, deadline: float | None) -> Found:
+    low, high = query.ends
+    base = query.domain.names
+    # Twice the weights, so that half the range and the middle are whole numbers.
+    weights: dict[tuple[str, ...], int] = {base: 0}
+    for names, t in zip(query.sets, query.weights, strict=True):
+        weights[base] += t * query.sum_weight * (high - low)
+        weights[names] = (
+            weights.get(names, 0) + t * query.sum_weight * abs(high + low) + 2 * t * query.count_weight
+        )
+    asked = {names: w for names, w in weights.items() if w}
+    common = gcd(*asked.values())
+    try:
+        proofs = [
+            _certificate(query, policy, {n: w // common for n, w in asked.items()}, "l1", deadline, common)
+        ]
+    except RefusedError:
+        # The parts may be bounded where all of them together are not.
+        proofs = [_certificate(query, policy, {n: 1}, "l1", deadline, w) for n, w in asked.items()]
+    upper = sum(factor * int(proof.power) for proof, factor in proofs) // 2
+    reason = (
+        "every record that a move adds or removes changes each sum by at most half the range beyond the middle, and the middle "
+        "times the change of the counts; so the change is at most that of counts of all cells and of the tables, weighted"
+    )
+    return _lifted(query, [proof for proof, _ in proofs], upper, "l1", "counts of cells and tables, weighted", reason)
+
+
+def _induced_l2(query: MeasureQuery, policy: Policy, deadline: float | None) -> Found:
+    low, high = query.ends
+    far, p, q = max(abs(low), abs(high)), query.sum_weight, query.count_weight
+    base = query.domain.names
+    if query.sets == (base,):
+        cells, _ = _certificate(query, policy, {base: 1}, "l2", deadline, 1)
+        upper = query.weights[0] ** 2 * (p * p * far * far + q * q) * int(cells.power)
+        reason = "a minimal move adds or removes records of a cell, never both, and each changes its sum by at most the larger end"
+        return _lifted(query, [cells], upper, "l2", "squared counts of cells, weighted", reason)
+    cells, _ = _certificate(query, policy, {base: 1}, "l1", deadline, 1)
+    squares = sum(t * t for t in query.weights)
+    upper = squares * p * p * far * far * int(cells.power) ** 2
+    proofs = [cells]
+    if q:
+        counts, _ = _certificate(
+            query, policy, dict(zip(query.sets, query.weights, strict=True)), "l2", deadline, 1
+        )
+        upper += q * q * int(counts.power)
+        proofs.append(counts)
+    reason = "all records of a move could fall into one cell of every table, each with the larger end of the range"
+    return _lifted(query, proofs, upper, "l2", "bound by the longest move", reason)
+
+
+def _certificate(
+    query: MeasureQuery,
+    policy: Policy,
+    weights: Mapping[tuple[str, ...], int],
+    norm: Norm,
+    deadline: float | None,
+    factor: int,
+) -> tuple[Any, int]:
+    """The certificate of some weighted tables of counts, and what it is to be multiplied by."""
+    from policygraph.public.sensitivity.ladder import sensitivity
+
+    try:
+        counts = CuboidQuery(query.domain, list(weights), list(weights.values()))
+    except InputError as cause:
+        raise RefusedError(
+            f"the range of {query.measure.column} has too many units for exact sums under public facts: take a coarser unit.",
+            code="measure.too-large",
+        ) from cause
+    left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+    return sensitivity(counts, policy, norm=norm, time_limit=left), factor
+
+
+def _lifted(
+    query: MeasureQuery, proofs: Iterable[Any], upper: int, norm: Norm, method: str, reason: str
+) -> Found:
+    """A bound together with the best pair of data sets that the witnesses for counts give with values at the ends."""
+    best: tuple[int, Witness | None] = (0, None)
+    steps: tuple[str, ...] = ()
+    for proof in proofs:
+        steps += (f"counts: {proof.method}", *proof.steps)
+        if proof.witness is None:
+            continue
+        for witness in _with_values(query, proof.witness):
+            value = query.change_norm(witness.change, norm)
+            if value > best[0]:
+                best = (value, witness)
+    return Found(upper, min(best[0], upper), best[1], method, reason, steps)
+
+
+def _with_values(query: MeasureQuery, witness: Witness) -> Iterable[Witness]:
+    """Records of a witness with values at the ends: the same for all that leave, and for all that come, or by table cell."""
+    levels, span = query.measure.levels, query.measure.span
+    before, after = dict(witness.before), dict(witness.after)
+    shared = {cell: min(n, after.get(cell, 0)) for cell, n in before.items()}
+    change = witness.change
+
+    def made(leaving: Mapping[int, int], coming: Mapping[int, int]) -> Witness:
+        moved: dict[int, int] = {}
+        for cell, amount in change.items():
+            level = leaving[cell] if amount < 0 else coming[cell]
+            moved[cell * levels + level] = amount
+        start = {cell * levels: n for cell, n in shared.items() if n}
+        for index, amount in moved.items():
+            if amount < 0:
+                start[index] = start.get(index, 0) - amount
+        return Witness.of_change(moved, start)
+
+    for out, into in product((0, span), repeat=2):
+        yield made(dict.fromkeys(change, out), dict.fromkeys(change, into))
+    if len(query.sets) == 1:
+        # For one table the values may be chosen cell by cell of it, so that no two changes cancel.
+        place = _places(query, list(change))
+        net: dict[int, int] = {}
+        for cell, amount in change.items():
+            net[place[cell]] = net.get(place[cell], 0) + amount
+        sign = 1 if sum(query.ends) >= 0 else -1
+        up = {cell: span if net[place[cell]] * sign >= 0 else 0 for cell in change}
+        yield made({cell: span - level for cell, level in up.items()}, up)
+
+
+def _places(query: MeasureQuery, cells: list[int]) -> dict[int, int]:
+    codes = query.domain.codes(np.array(cells, dtype=np.int64))
+    out = np.zeros(len(cells), dtype=np.int64)
+    for name in query.sets[0]:
+        axis = query.domain.axis(name)
+        out = out * query.domain.shape[axis] + codes[axis]
+    return dict(zip(cells, out.tolist(), strict=True))
+
+
+# Policy graph and public facts -------------------------------------------------------------------------------------------
+
+
+def _coupled(query: MeasureQuery, policy: Policy, norm: Norm, deadline: float | None) -> Found:
+    """Policy graph and public facts: the search on two values, or a bound by how many records can change."""
+    if policy.graph is None or policy.graph.n_edges == 0:
+        return Found(0, 0, None, "no secret pairs", "only values of the measure are secret")
+    if policy.domain.size <= DENSE_CELLS:
+        found = _two_values(query, policy, norm, deadline)
+        if found is not None:
+            return found
+    most = _most_records(policy)
+    if most is None:
+        raise RefusedError(
+            f"no proved sensitivity for {query!r} with a policy graph and these public facts: beyond {DENSE_CELLS} cells records "
+            "that change can be counted under one public margin only. Coarsen the domain, make fewer facts public, or "
+            "set at_most_records.",
+            code="measure.refused",
+        )
+    value, _ = _single(query, norm)
+    upper = 2 * most * value if norm == "l1" else 4 * most * most * value
+    reason = f"at most {most:,} records change, and each changes the answer twice by at most what one record more does"
+    return Found(upper, 0, None, "bound by the number of records", reason)
+
+
+def _most_records(policy: Policy) -> int | None:
+    """Most records that change between neighbours: the cap, or the classes of a single public margin."""
+    bounds = [] if policy.at_most_records is None else [policy.at_most_records]
+    facts = policy.system.needed
+    if len(facts) == 1 and isinstance(facts[0], Cuboid):
+        sizes = [policy.domain.shape[policy.domain.axis(name)] for name in facts[0].names]  # type: ignore[union-attr]
+        away = policy.graph is not None and policy.graph.bottom != "none"
+        bounds.append(prod(sizes) + int(away))
+    return min(bounds, default=None)
+
+
+def _two_values(query: MeasureQuery, policy: Policy, norm: Norm, deadline: float | None) -> Found | None:
+    """The engine on records with one of two values, which is exact for any range (Theorem 2)."""
+    from policygraph.public.moves.blowfish import longest_blowfish
+
+    if policy.graph is None:
+        return None
+    matrix, adjacency, keep = dense_problem(policy)
+    n, bottom = len(keep), policy.graph.bottom != "none"
+    twice = np.repeat(np.arange(n), 2)
+    joined = np.asarray(adjacency, dtype=bool)
+    cells = np.concatenate([twice, [n]]) if bottom else twice
+    wide = joined[np.ix_(cells, cells)]
+    for at in range(n):
+        wide[2 * at, 2 * at + 1] = wide[2 * at + 1, 2 * at] = True
+    bracket = longest_blowfish(
+        np.asarray(matrix)[:, twice],
+        wide,
+        bottom=bottom,
+        query=_columns(query, [int(c) for c in keep]),
+        norm=norm,
+        at_most_records=policy.at_most_records,
+        deadline=None if deadline is None else max(deadline - time.monotonic(), 0.0),
+    )
+    if bracket.upper is None:
+        return None
+    witness = None
+    if bracket.witness is not None and bracket.lower and not policy.system.has_values:
+        tables: tuple[dict[int, int], dict[int, int]] = ({}, {})
+        for transition in bracket.witness.transitions:
+            for table, end in zip(tables, transition, strict=True):
+                if isinstance(end, (int, np.integer)) and 0 <= int(end) < 2 * n:
+                    cell, level = divmod(int(end), 2)
+                    index = int(keep[cell]) * query.measure.levels + level * query.measure.span
+                    table[index] = table.get(index, 0) + 1
+        witness = Witness(tuple(sorted(tables[0].items())), tuple(sorted(tables[1].items())))
+    lower = int(bracket.lower) if witness is not None else 0
+    return Found(
+        int(bracket.upper), lower, witness, f"{bracket.method}, on two values", bracket.reason + "; no other value changes more"
+    )  # fmt: skip
+
+
+def _columns(query: MeasureQuery, cells: list[int]) -> Any:
+    """Columns of the query for records of the given cells with the lowest and the highest value, side by side."""
+    from scipy import sparse
+
+    counts = query.counted.columns(np.array(cells, dtype=np.int64))
+    ends = np.array(query.ends, dtype=np.int64)
+    sums = sparse.kron(counts, query.sum_weight * ends[None, :])
+    many = sparse.kron(counts, np.full((1, 2), query.count_weight, dtype=np.int64))
+    both = sums if query.kind == "sums" else sparse.vstack([sums, many])
+    return np.asarray(both.toarray(), dtype=np.int64)
