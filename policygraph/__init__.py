@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from policygraph.private.ledger import Ledger
     from policygraph.private.mechanisms import (
         Cube,
+        Exponential,
         Gaussian,
         Laplace,
         MatrixMechanism,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         TransformedLaplace,
         compare,
     )
+    from policygraph.private.mechanisms.networks import StatisticNoise
     from policygraph.private.noise import SecureSource, SeededSource
     from policygraph.private.partition import Intervals, Matchings
     from policygraph.public import query as queries
@@ -55,10 +57,12 @@ if TYPE_CHECKING:
     from policygraph.public.graphs import BOTTOM, PolicyGraph
     from policygraph.public.loss import Epsilon, EpsilonDelta, Rho
     from policygraph.public.moves.move import Move
+    from policygraph.public.node_privacy import NodePrivacy
     from policygraph.public.policy import Policy
     from policygraph.public.query import Query
+    from policygraph.public.secret_edges import secret_edges
     from policygraph.public.sensitivity import Sensitivity, sensitivity
-    from policygraph.published import Release
+    from policygraph.published import Release, networks
 
 _WHERE = {
     "policygraph.api": ["expected_error", "release"],
@@ -75,6 +79,7 @@ _WHERE = {
     "policygraph.private.ledger": ["Ledger"],
     "policygraph.private.mechanisms": [
         "Cube",
+        "Exponential",
         "Gaussian",
         "Laplace",
         "MatrixMechanism",
@@ -85,6 +90,7 @@ _WHERE = {
         "TransformedLaplace",
         "compare",
     ],
+    "policygraph.private.mechanisms.networks": ["StatisticNoise"],
     "policygraph.private.noise": ["SecureSource", "SeededSource"],
     "policygraph.private.partition": ["Intervals", "Matchings"],
     "policygraph.public.constraints": [
@@ -103,8 +109,10 @@ _WHERE = {
     "policygraph.public.graphs": ["BOTTOM", "PolicyGraph"],
     "policygraph.public.loss": ["Epsilon", "EpsilonDelta", "Rho"],
     "policygraph.public.moves.move": ["Move"],
+    "policygraph.public.node_privacy": ["NodePrivacy"],
     "policygraph.public.policy": ["Policy"],
     "policygraph.public.query": ["Query"],
+    "policygraph.public.secret_edges": ["secret_edges"],
     "policygraph.public.sensitivity": ["Sensitivity", "sensitivity"],
     "policygraph.published": ["Release"],
 }
@@ -124,6 +132,7 @@ __all__ = [
     "Domain",
     "Epsilon",
     "EpsilonDelta",
+    "Exponential",
     "Gaussian",
     "InputError",
     "Intervals",
@@ -135,6 +144,7 @@ __all__ = [
     "MatrixMechanism",
     "Move",
     "Network",
+    "NodePrivacy",
     "Partitioned",
     "Policy",
     "PolicyGraph",
@@ -146,6 +156,7 @@ __all__ = [
     "SecureSource",
     "SeededSource",
     "Sensitivity",
+    "StatisticNoise",
     "StructuralZero",
     "Total",
     "Transformed",
@@ -159,8 +170,10 @@ __all__ = [
     "cubes",
     "expected_error",
     "load",
+    "networks",
     "queries",
     "release",
+    "secret_edges",
     "sensitivity",
 ]
 
@@ -170,6 +183,8 @@ def __getattr__(name: str) -> Any:
         return import_module("policygraph.public.query")
     if name == "cubes":
         return import_module("policygraph.public.cubes.strategies")
+    if name == "networks":
+        return import_module("policygraph.published.networks")
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module 'policygraph' has no attribute {name!r}")

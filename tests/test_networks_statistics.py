@@ -295,7 +295,7 @@ def test_a_statistic_has_no_linear_sensitivity(kind: type) -> None:
         with pytest.raises(pg.RefusedError):
             pg.sensitivity(statistic, policy)
         with pytest.raises(pg.RefusedError):
-            pg.release(statistic, policy, [0] * 10, epsilon=1)
+            pg.release(statistic, policy, [0] * 10, epsilon=1, mechanism=pg.Laplace())
 
 
 def test_a_statistic_of_a_large_network_has_no_linear_sensitivity_either() -> None:

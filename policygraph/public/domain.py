@@ -8,6 +8,7 @@ moves, queries and sensitivities need not know which one they are over. Imports 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -43,7 +44,8 @@ def _read_labels(where: str, given: int | Sequence[Label]) -> Labels:
     if isinstance(given, range) and given.start == 0 and given.step == 1 and len(given) > 0:
         return given
     try:
-        labels = tuple(given)
+        # Numbers of numpy are taken as the plain ones that they stand for.
+        labels = tuple(label.item() if isinstance(label, np.generic) else label for label in given)
     except TypeError:
         raise InputError(
             f"{where} = {given!r}: expected a list of labels or how many values there are.",
@@ -54,8 +56,10 @@ def _read_labels(where: str, given: int | Sequence[Label]) -> Labels:
         raise InputError(f"{where} = []: expected at least one label.", code="domain.labels", value=given)
     for label in labels:
         if not isinstance(label, (str, int, float, bool)):
+            hint = " networkx.convert_node_labels_to_integers(graph) gives nodes plain names."
             raise InputError(
-                f"{where} has the label {label!r}: expected text or a number.",
+                f"{where} has the label {label!r}: expected text or a number."
+                + (hint if where == "network.nodes" else ""),
                 code="domain.labels",
                 value=label,
             )
@@ -87,6 +91,10 @@ def _read_labels(where: str, given: int | Sequence[Label]) -> Labels:
     if labels == tuple(range(len(labels))) and all(type(label) is int for label in labels):
         return range(len(labels))
     return labels
+
+
+def _plain(label: object) -> bool:
+    return isinstance(label, (str, int, float))
 
 
 class Domain:
@@ -278,10 +286,41 @@ class Network:
         for name, flag in (("directed", directed), ("loops", loops), ("multiple", multiple)):
             if not isinstance(flag, bool):
                 raise InputError(f"{name}={flag!r}: expected true or false.", code="network.flag", value=flag)
+        if hasattr(nodes, "is_directed"):
+            raise InputError(
+                "network.nodes is a graph: expected how many nodes, or their names. Network.from_networkx(graph) takes both "
+                "nodes and kind of a graph.",
+                code="network.graph",
+            )
         self.nodes: Labels = _read_labels("network.nodes", nodes)
         self.directed = directed
         self.loops = loops
         self.multiple = multiple
+
+    @classmethod
+    def from_networkx(cls, graph: Any, *, loops: bool = False) -> Network:
+        """Network of the nodes and the kind of a networkx graph; its edges are not looked at.
+
+        Parameters
+        ----------
+        graph
+            A Graph, DiGraph, MultiGraph or MultiDiGraph with all nodes, also those without an edge: who is there is public.
+        loops
+            Whether a node may be joined to itself, in principle.
+
+        Examples
+        --------
+        >>> import networkx
+        >>> Network.from_networkx(networkx.DiGraph([("bob", "ann")])).nodes
+        ('ann', 'bob')
+
+        Notes
+        -----
+        Nodes are sorted, since a graph keeps them in the order in which its edges were read, which would give edges away. Give
+        degrees and groups as mappings from nodes, so that the order does not matter.
+        """
+        nodes = sorted(graph.nodes, key=lambda node: (isinstance(node, str), node if _plain(node) else 0))
+        return cls(nodes, directed=graph.is_directed(), loops=loops, multiple=graph.is_multigraph())
 
     @property
     def capacity(self) -> int | None:
@@ -307,16 +346,28 @@ class Network:
 
     def code(self, node: Label) -> int:
         """Position of a node."""
+        if isinstance(node, np.generic):
+            node = node.item()
         if isinstance(self.nodes, range):
             if isinstance(node, int) and not isinstance(node, bool) and 0 <= node < self.order:
                 return int(node)
         elif node in self._positions and type(self.nodes[self._positions[node]]) is type(node):
             return self._positions[node]
         raise InputError(
-            f"node {node!r} is not in the network of {self.order} nodes.",
+            f"node {node!r} is not in the network of {self.order} nodes.{self._near(node)}",
             code="network.unknown-node",
             value=node,
         )
+
+    def _near(self, node: Any) -> str:
+        """What might have been meant by a name that is none."""
+        if isinstance(self.nodes, range):
+            meant = isinstance(node, str) and node.isdigit() and int(node) < self.order
+            return f" Did you mean {int(node)}?" if meant else f" They are named 0 to {self.order - 1}."
+        same = [other for other in self.nodes if str(other) == str(node)]
+        texts = [other for other in self.nodes if isinstance(other, str)]
+        close = same or get_close_matches(str(node), texts, 1)
+        return f" Did you mean {close[0]!r}?" if close else ""
 
     def pair_index(self, u: Any, v: Any) -> Cells:
         """Index of node pairs given by positions; vectorised."""

@@ -67,7 +67,7 @@ class NodePrivacy:
         if name in OF_POLICIES:
             raise RefusedError(
                 "no sensitivity of a linear query is known under node privacy: one node can change as many edges as there are "
-                "nodes. Release ProjectedDegreeTail with StatisticNoise.",
+                "nodes. Release pg.queries.ProjectedDegreeTail(network, cap).",
                 code="nodes.linear",
             )
         raise AttributeError(name)

@@ -352,7 +352,8 @@ def describe(constraint: Constraint, domain: AnyDomain) -> str:
         return f"{constraint.n_rows(domain)} structural zeros"
     elif isinstance(constraint, Degrees):
         kind = {"both": "degrees", "in": "in-degrees", "out": "out-degrees"}[constraint.side]
-        name = f"{kind} of {'all' if isinstance(constraint.nodes, str) else len(constraint.nodes)} nodes"
+        some = constraint.n_rows(domain)
+        name = f"{kind} of {'all' if some == getattr(domain, 'order', -1) else some} nodes"
     else:
         name = constraint.row_name(domain, 0)
     if values is None:

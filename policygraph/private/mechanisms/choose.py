@@ -15,6 +15,7 @@ from policygraph.private.mechanisms.base import Calibrated
 from policygraph.private.mechanisms.kernel import total_error
 from policygraph.private.mechanisms.kernel_choice import ChosenAdditive
 from policygraph.private.mechanisms.kernel_choice import choose as choose_with_facts
+from policygraph.private.mechanisms.networks import StatisticNoise
 from policygraph.private.mechanisms.strategy import MatrixMechanism, StrategyNoise
 from policygraph.private.mechanisms.transformed import EdgeNoise, TransformedGaussian, TransformedLaplace
 from policygraph.public.domain import Domain
@@ -22,6 +23,7 @@ from policygraph.public.loss import Epsilon, Loss
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
 from policygraph.public.query.matrices import MatrixQuery
+from policygraph.public.query.network_statistics import NetworkStatistic
 from policygraph.public.query.workloads import BoxQuery
 from policygraph.public.reductions.base import graph_of
 from policygraph.public.reductions.tree import LineTransform, is_forest
@@ -84,7 +86,7 @@ def choose(query: Query, policy: Policy, loss: Loss, *, time_limit: float | None
     -------
     Calibrated
         Without public facts: noise on every answer, noise on the edges of the policy graph, or, for ranges and boxes, noise on
-        a strategy. With public facts see :func:`policygraph.private.mechanisms.kernel_choice.choose`. Where several were compared, the
+        a strategy. Network statistics that are not linear: noise by their own bound. With public facts see :func:`policygraph.private.mechanisms.kernel_choice.choose`. Where several were compared, the
         first sentence of its stages says so, with the figures.
 
     Raises
@@ -102,6 +104,8 @@ def choose(query: Query, policy: Policy, loss: Loss, *, time_limit: float | None
     noise on every answer 7.998e+04.
     """
     query.check_domain(policy.domain)
+    if isinstance(query, NetworkStatistic):
+        return StatisticNoise().calibrate(query, policy, loss)
     if policy.constraints:
         return choose_with_facts(query, policy, loss, time_limit=time_limit)
     refusal: RefusedError | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,34 @@ from policygraph.public.constraints.base import (
 from policygraph.public.domain import Label, Network
 
 
+def _pairs(given: Any) -> dict[Label, Any] | None:
+    """Nodes with values, if that is what was given; a node is never a pair, so that this is no guess."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    if isinstance(given, str) or not isinstance(given, Iterable) or iter(given) is given:
+        return None
+    listed = list(given)
+    if listed and all(isinstance(each, tuple) and len(each) == 2 for each in listed):
+        found = dict(listed)
+        return found if len(found) == len(listed) else None
+    return None
+
+
+def _together(nodes: Any, equals: Any) -> tuple[Any, Any]:
+    """Nodes and their degrees as two lists, whichever way they were given."""
+    if isinstance(nodes, Iterable) and not isinstance(nodes, (str, Mapping)):
+        nodes = [node.item() if isinstance(node, np.generic) else node for node in nodes]
+    told = _pairs(nodes)
+    if _pairs(equals) is not None or (told is not None and equals is not None):
+        # Beside "all" a mapping that lacks a node would quietly make fewer degrees public than was meant.
+        raise InputError(
+            "degrees: equals has nodes in it: expected a list of values in the order of the nodes. A mapping from nodes to "
+            "degrees goes alone, and first: pg.Degrees(dict(graph.degree())).",
+            code="constraint.degrees",
+        )
+    return (nodes, equals) if told is None else (list(told), list(told.values()))
+
+
 @dataclass(frozen=True, init=False)
 class Degrees(Constraint):
     """The degrees of some nodes, or of all, are public.
@@ -29,16 +57,18 @@ class Degrees(Constraint):
     Parameters
     ----------
     nodes
-        The nodes, or ``"all"``.
+        The nodes, or ``"all"``; or nodes with their published degrees, as a mapping or as ``graph.degree`` of networkx gives them.
     side
         ``"both"`` in an undirected network; ``"in"`` or ``"out"`` in a directed one.
     equals
-        The published degrees, one for each node.
+        The published degrees, one for each node in the order of ``nodes`` (of the network for ``"all"``).
 
     Examples
     --------
     >>> Degrees([0]).rows(Network(3)).cell.tolist()
     [0, 1]
+    >>> Degrees({"ann": 2, "bob": 1}) == Degrees(["ann", "bob"], equals=[2, 1])
+    True
     """
 
     nodes: tuple[Label, ...] | str
@@ -46,8 +76,19 @@ class Degrees(Constraint):
     equals: Any
 
     def __init__(
-        self, nodes: Sequence[Label] | str = "all", *, side: str = "both", equals: Any = None
+        self,
+        nodes: Sequence[Label] | Mapping[Label, int] | str = "all",
+        *,
+        side: str = "both",
+        equals: Any = None,
     ) -> None:
+        nodes, equals = _together(nodes, equals)
+        if not isinstance(nodes, (str, list)):
+            raise InputError(
+                f"degrees = {nodes!r}: expected a list of nodes or 'all'.",
+                code="constraint.degrees",
+                value=nodes,
+            )
         if isinstance(nodes, str) and nodes != "all":
             raise InputError(
                 f"degrees = {nodes!r}: expected a list of nodes or 'all'.", code="constraint.degrees"

@@ -132,7 +132,7 @@ def check_node(node: Any, network: Network, path: Path, problems: Problems) -> N
     try:
         network.code(node)
     except InputError as cause:
-        problems.add(path, str(cause) + near(node, network.nodes[:5000]))
+        problems.add(path, str(cause))
 
 
 def _check_where(where: dict[str, Any], domain: AnyDomain, path: Path, problems: Problems) -> None:

@@ -6,7 +6,7 @@ from policygraph.errors import InputError
 from policygraph.public.domain import Domain, Network
 from policygraph.public.query.base import AnyDomain, Norm, Part, Query
 from policygraph.public.query.blocks import BlockQuery
-from policygraph.public.query.cuboids import CuboidQuery, all_cuboids, cuboid, cuboids, total
+from policygraph.public.query.cuboids import CuboidQuery, all_cuboids, cuboid, cuboids
 from policygraph.public.query.matrices import MatrixQuery, matrix, prefix, ranges
 from policygraph.public.query.network_statistics import (
     DegreeTail,
@@ -24,20 +24,24 @@ __all__ = [
     "BlockQuery",
     "BoxQuery",
     "CuboidQuery",
+    "DegreeTail",
     "MatrixQuery",
-    "MixingQuery",
     "MeasureQuery",
+    "MixingQuery",
     "Norm",
     "Part",
+    "ProjectedDegreeTail",
     "Query",
+    "Triangles",
+    "Wedges",
     "adjacency",
     "all_cuboids",
     "all_ranges",
+    "averages",
     "boxes",
     "cuboid",
     "cuboids",
     "from_spec",
-    "averages",
     "identity",
     "matrix",
     "mixing",
@@ -45,11 +49,37 @@ __all__ = [
     "random_boxes",
     "ranges",
     "rectangles",
+    "sums",
     "total",
 ]
 
+TOTAL_PAIRS = 5_000_000
+"""Most node pairs of a network whose edges are counted by one row."""
 
-    "sums",
+
+def total(domain: AnyDomain) -> Query:
+    """The number of records of a table, or of edges of a network.
+
+    Examples
+    --------
+    >>> total(Network(3)).answer([1, 0, 1]).tolist()
+    [2]
+    """
+    if not isinstance(domain, Network):
+        return CuboidQuery(domain, [()])
+    import numpy as np
+
+    if domain.size > TOTAL_PAIRS:
+        raise InputError(
+            f"the total of {domain!r} would be a row of {domain.size:,} pairs: expected at most {TOTAL_PAIRS:,}. Ask for one group "
+            "of all nodes: pg.queries.mixing(network, ['all'] * network.order).",
+            code="query.size",
+            value=domain.size,
+        )
+    ones = np.ones((1, domain.size), dtype=np.int64)
+    return MatrixQuery(domain, ones, name="total", row_names=["total"])
+
+
 def identity(domain: AnyDomain) -> Query:
     """Every cell of a table, or every node pair of a network.
 
@@ -74,12 +104,16 @@ def from_spec(domain: AnyDomain, spec: dict[str, Any]) -> Query:
 
     if "cuboids" in spec and isinstance(domain, Domain):
         return CuboidQuery(domain, spec["cuboids"], spec.get("weights"))
+    if "measure" in spec and isinstance(domain, Domain):
+        return MeasureQuery.from_spec(domain, spec)
     if "interactions" in spec and isinstance(domain, Domain):
         return BlockQuery(domain, spec["interactions"], spec.get("weights"))
     if "adjacency" in spec and isinstance(domain, Network):
         return AdjacencyQuery(domain)
     if "mixing" in spec and isinstance(domain, Network):
         return MixingQuery(domain, spec["mixing"])
+    if "statistic" in spec and isinstance(domain, Network):
+        return statistic_from_spec(domain, spec)
     if "boxes" in spec and isinstance(domain, Domain):
         if spec["boxes"] == "all ranges":
             return all_ranges(domain)
@@ -104,6 +138,4 @@ def from_spec(domain: AnyDomain, spec: dict[str, Any]) -> Query:
         f"query {sorted(spec)}: expected cuboids, boxes or matrix for a table, adjacency, mixing or matrix for a network.",
         code="query.spec",
         value=spec,
-    if "measure" in spec and isinstance(domain, Domain):
-        return MeasureQuery.from_spec(domain, spec)
     )

@@ -17,7 +17,7 @@ from policygraph.errors import InputError
 from policygraph.public.domain import Domain
 from policygraph.public.query.base import Ints, Norm, Part, Query
 
-__all__ = ["CuboidQuery", "all_cuboids", "cuboid", "cuboids", "total"]
+__all__ = ["CuboidQuery", "all_cuboids", "cuboid", "cuboids"]
 
 
 class CuboidQuery(Query):
@@ -213,8 +213,3 @@ def all_cuboids(domain: Domain, *, up_to: int | None = None) -> CuboidQuery:
     """
     most = len(domain.names) if up_to is None else up_to
     return CuboidQuery(domain, [s for k in range(most + 1) for s in combinations(domain.names, k)])
-
-
-def total(domain: Domain) -> CuboidQuery:
-    """The number of records."""
-    return CuboidQuery(domain, [()])

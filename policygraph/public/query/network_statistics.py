@@ -15,7 +15,15 @@ from policygraph.errors import InputError, RefusedError
 from policygraph.public.domain import Network
 from policygraph.public.query.base import Ints, Part, Query
 
-__all__ = ["DegreeTail", "NetworkStatistic", "ProjectedDegreeTail", "Triangles", "Wedges", "project_edges"]
+__all__ = [
+    "DegreeTail",
+    "NetworkStatistic",
+    "ProjectedDegreeTail",
+    "Triangles",
+    "Wedges",
+    "project_edges",
+    "statistic_from_spec",
+]
 
 
 class NetworkStatistic(Query):
@@ -45,8 +53,8 @@ class NetworkStatistic(Query):
 
     def columns(self, cells: Any) -> NoReturn:
         raise RefusedError(
-            f"{self!r} is not linear in the edges, so that it has no sensitivity over moves alone. Release it with "
-            "mechanism=StatisticNoise() of policygraph.private.mechanisms.networks.",
+            f"{self!r} is not linear in the edges, so that it has no sensitivity over moves alone. Release it without naming a "
+            "mechanism, or with pg.StatisticNoise(), which scale the noise to a bound of its own.",
             code="query.not-linear",
         )
 
@@ -277,3 +285,25 @@ class ProjectedDegreeTail(NetworkStatistic):
 
     def to_spec(self) -> dict[str, Any]:
         return {"statistic": "projected degree tail", "cap": self.cap}
+
+
+def statistic_from_spec(domain: Network, spec: dict[str, Any]) -> NetworkStatistic:
+    """Make a statistic from its plain form (the inverse of ``to_spec``).
+
+    Examples
+    --------
+    >>> statistic_from_spec(Network(4), {"statistic": "triangles"})
+    Triangles(Network(4 nodes, undirected))
+    """
+    kind = spec["statistic"]
+    if kind == "degree tail":
+        return DegreeTail(domain, spec["largest"], side=spec["side"])
+    if kind == "projected degree tail":
+        return ProjectedDegreeTail(domain, spec["cap"])
+    if kind in ("wedges", "triangles"):
+        return Wedges(domain) if kind == "wedges" else Triangles(domain)
+    raise InputError(
+        f"statistic {kind!r}: expected degree tail, projected degree tail, wedges or triangles.",
+        code="query.spec",
+        value=kind,
+    )

@@ -117,6 +117,13 @@ class MixingQuery(Query):
             listed = [named[str(node)] for node in domain.nodes]
         else:
             listed = list(groups)
+        if any(isinstance(group, (set, frozenset, list)) for group in listed):
+            raise InputError(
+                "mixing: the groups are sets of nodes: expected the group of each node, such as {node: at for at, group in "
+                "enumerate(groups) for node in group}. Groups must be public: communities that were found in the secret edges "
+                "are not.",
+                code="query.groups",
+            )
         if len(listed) != domain.order:
             raise InputError(
                 f"mixing: {len(listed)} groups for {domain.order} nodes: expected one for each node.",

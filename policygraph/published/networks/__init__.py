@@ -2,6 +2,7 @@
 
 from policygraph.published.networks.consistent import ConsistentMixing, consistent_mixing, mixing_limits
 from policygraph.published.networks.degrees import PublicDegrees
+from policygraph.published.networks.distribution import DegreeCounts, degree_counts
 from policygraph.published.networks.from_release import synthetic_from_release
 from policygraph.published.networks.nearest import nearest_network
 from policygraph.published.networks.statistics import (
@@ -14,12 +15,14 @@ from policygraph.published.networks.synthetic import SyntheticGraph, synthetic_g
 
 __all__ = [
     "ConsistentMixing",
+    "DegreeCounts",
     "PublicDegrees",
     "Summary",
     "SyntheticGraph",
     "class_assortativity",
     "consistent_mixing",
     "degree_assortativity",
+    "degree_counts",
     "mixing_limits",
     "nearest_network",
     "summarise",

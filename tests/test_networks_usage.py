@@ -1,0 +1,147 @@
+"""Networks as a newcomer uses them: short ways in, clear refusals, and ways out to networkx."""
+
+from __future__ import annotations
+
+import networkx
+import numpy as np
+import pytest
+
+import policygraph as pg
+
+
+@pytest.fixture
+def club() -> networkx.Graph:
+    return networkx.karate_club_graph()
+
+
+def test_the_nodes_of_a_graph_are_sorted_so_that_their_order_tells_no_edge() -> None:
+    one = networkx.Graph([("cyd", "ann"), ("bob", "cyd")])
+    other = networkx.Graph([("ann", "bob"), ("bob", "cyd")])
+    assert (
+        pg.Network.from_networkx(one) == pg.Network.from_networkx(other) == pg.Network(["ann", "bob", "cyd"])
+    )
+    assert pg.Network.from_networkx(networkx.Graph([(2, 1), (0, 2)])) == pg.Network(3)
+    mixed = networkx.Graph([("b", 2), (1, "a")])
+    assert pg.Network.from_networkx(mixed).nodes == (1, 2, "a", "b")
+
+
+def test_the_kind_of_a_graph_is_taken_from_its_class_and_never_from_its_edges() -> None:
+    for kind, directed, multiple in (
+        (networkx.Graph, False, False),
+        (networkx.DiGraph, True, False),
+        (networkx.MultiGraph, False, True),
+        (networkx.MultiDiGraph, True, True),
+    ):
+        graph = kind([(0, 1), (0, 0)])
+        found = pg.Network.from_networkx(graph)
+        assert (found.directed, found.multiple, found.loops) == (directed, multiple, False)
+        assert pg.Network.from_networkx(graph, loops=True).loops
+
+
+def test_a_graph_is_not_taken_for_a_list_of_nodes() -> None:
+    with pytest.raises(pg.InputError, match="from_networkx") as caught:
+        pg.Network(networkx.DiGraph([(0, 1)]))  # type: ignore[arg-type]
+    assert caught.value.code == "network.graph"
+
+
+def test_nodes_that_are_pairs_are_refused_with_a_way_out() -> None:
+    with pytest.raises(pg.InputError, match="convert_node_labels_to_integers"):
+        pg.Network.from_networkx(networkx.grid_2d_graph(2, 2))
+
+
+def test_numbers_of_numpy_are_nodes() -> None:
+    assert pg.Network(np.arange(3)) == pg.Network(3)  # type: ignore[arg-type]
+    assert pg.Network(np.array(["a", "b"])) == pg.Network(["a", "b"])  # type: ignore[arg-type]
+    assert pg.Network(4).code(np.int64(2)) == 2
+    fact = pg.Degrees(np.arange(2))  # type: ignore[arg-type]
+    assert fact == pg.Degrees([0, 1])
+    assert fact.to_spec() == {"degrees": [0, 1]}
+
+
+def test_degrees_come_as_mapping_or_as_networkx_gives_them(club: networkx.Graph) -> None:
+    network = pg.Network.from_networkx(club)
+    listed = pg.Policy(network, constraints=[pg.Degrees(equals=[club.degree(v) for v in network.nodes])])
+    query = pg.queries.mixing(network, networkx.get_node_attributes(club, "club"))
+    for given in (dict(club.degree()), club.degree(), club.degree):
+        fact = pg.Degrees(given)
+        assert fact.values(network) == tuple(club.degree(v) for v in fact.nodes)
+        for strength in ("worst-case", "markov"):
+            one = pg.sensitivity(query, pg.Policy(network, constraints=[fact], strength=strength))
+            assert one.power == pg.sensitivity(query, listed.with_strength(strength)).power
+    some = pg.Degrees({33: 17, 0: 16})
+    assert some.positions(network).tolist() == [33, 0]
+    assert some.values(network) == (17, 16)
+
+
+def test_a_mapping_beside_all_is_refused_since_it_may_lack_a_node() -> None:
+    for wrong in ({0: 1}, [(0, 1), (1, 1)]):
+        with pytest.raises(pg.InputError, match="goes alone") as caught:
+            pg.Degrees(equals=wrong)
+        assert caught.value.code == "constraint.degrees"
+    with pytest.raises(pg.InputError):
+        pg.Degrees({0: 1}, equals=[1])
+    with pytest.raises(pg.InputError, match="list of nodes"):
+        pg.Degrees(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "node", "hint"),
+    [
+        (4, 7, "0 to 3"),
+        (4, "2", "Did you mean 2?"),
+        (["Valjean", "Javert"], "Valjan", "Did you mean 'Valjean'?"),
+        (["1", "2"], 1, "Did you mean '1'?"),
+    ],
+)
+def test_an_unknown_node_is_named_with_what_was_probably_meant(
+    nodes: object, node: object, hint: str
+) -> None:
+    with pytest.raises(pg.InputError) as caught:
+        pg.Policy(pg.Network(nodes), constraints=[pg.Degrees([node])])  # type: ignore[arg-type, list-item]
+    assert caught.value.code == "network.unknown-node"
+    assert hint in str(caught.value)
+
+
+def test_groups_given_as_sets_are_refused_and_the_reason_is_said(club: networkx.Graph) -> None:
+    with pytest.raises(pg.InputError, match="must be public"):
+        pg.queries.mixing(pg.Network(34), [set(range(17)), set(range(17, 34))])  # type: ignore[list-item]
+
+
+def test_the_number_of_edges_is_a_query() -> None:
+    for network in (pg.Network(4), pg.Network(4, directed=True)):
+        query = pg.queries.total(network)
+        assert query.answer([1] * network.size).tolist() == [network.size]
+        assert pg.sensitivity(query, pg.Policy(network)).power == 1
+    with pytest.raises(pg.InputError, match="mixing"):
+        pg.queries.total(pg.Network(5000))
+
+
+@pytest.mark.parametrize("statistic", ["DegreeTail", "Wedges", "Triangles"])
+def test_a_statistic_needs_no_named_mechanism_and_gets_its_own_bound(
+    club: networkx.Graph, statistic: str
+) -> None:
+    network = pg.Network.from_networkx(club)
+    query = getattr(pg.queries, statistic)(network)
+    policy = pg.Policy(network)
+    auto = pg.release(query, policy, club, epsilon=1, source=pg.SeededSource(1))
+    named = pg.release(
+        query, policy, club, epsilon=1, mechanism=pg.StatisticNoise(), source=pg.SeededSource(1)
+    )
+    assert auto.values().tolist() == named.values().tolist()
+    assert auto.record["bound"] == named.record["bound"]
+    assert pg.queries.from_spec(network, auto.record["query"]) == query
+    assert set(pg.expected_error(query, policy, epsilon=1)) == {query.parts[0].name}
+
+
+def test_node_privacy_needs_no_named_mechanism_either(club: networkx.Graph) -> None:
+    network = pg.Network.from_networkx(club)
+    query = pg.queries.ProjectedDegreeTail(network, 6)
+    made = pg.release(query, pg.NodePrivacy(network), club, epsilon=1, source=pg.SeededSource(1))
+    assert made.record["bound"]["power"] == "12"
+    assert pg.queries.from_spec(network, made.record["query"]) == query
+    with pytest.raises(pg.RefusedError):
+        pg.release(pg.queries.DegreeTail(network), pg.NodePrivacy(network), club, epsilon=1)
+    with pytest.raises(pg.RefusedError, match="ProjectedDegreeTail"):
+        pg.release(pg.queries.total(network), pg.NodePrivacy(network), club, epsilon=1)
+    with pytest.raises(pg.InputError):
+        pg.queries.from_spec(network, {"statistic": "hexagons"})
