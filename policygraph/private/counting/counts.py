@@ -7,14 +7,16 @@ shows no number. Imports ``errors``, ``public.domain``, ``counting.source``.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from policygraph.errors import DataError, InputError
+from policygraph.private.counting.passes import batches, plan_passes
 from policygraph.private.counting.source import named
 from policygraph.public.domain import Domain, Network
 
@@ -23,6 +25,8 @@ __all__ = ["DENSE", "Counts", "Ints"]
 Ints = npt.NDArray[np.int64]
 DENSE = 10**8
 """Most cells of a vector that is held in memory (800 MB)."""
+MOST_ATTRIBUTES = 62
+"""Up to so many attributes a set of them is one 64-bit integer."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,7 +59,7 @@ class Counts:
     dropped: int = 0
     _vector: Ints | None = None
     _pairs: tuple[Ints, Ints] | None = None
-    _tally: Callable[[tuple[str, ...]], Ints] | None = None
+    _tally: Callable[[Sequence[tuple[str, ...]]], list[Ints]] | None = None
 
     def __post_init__(self) -> None:
         for array in (self._vector, *(self._pairs or ())):
@@ -163,20 +167,55 @@ class Counts:
             return np.asarray(self._vector.reshape(self.domain.shape).sum(axis=rest), dtype=np.int64).ravel()
         if not axes:
             return np.array([self.rows], dtype=np.int64)
-        part = self.domain.project(listed)
-        if part.size > DENSE or self._tally is None:
-            raise InputError(
-                f"a cuboid of {part.size:,} cells: expected at most {DENSE:,}. Ask for fewer attributes.",
-                code="counts.too-large",
-                value=listed,
-            )
-        found = self._tally(part.names)
-        if int(found.sum()) != self.rows:
+        return self._read(self.domain, [tuple(self.domain.names[axis] for axis in axes)])[0]
+
+    def _read(self, domain: Domain, sets: Sequence[tuple[str, ...]]) -> list[Ints]:
+        """Counts over some sets of attributes, from the records."""
+        for names in sets:
+            size = prod(len(domain.labels(name)) for name in names)
+            if size > DENSE or self._tally is None:
+                raise InputError(
+                    f"a cuboid of {size:,} cells: expected at most {DENSE:,}. Ask for fewer attributes.",
+                    code="counts.too-large",
+                    value=list(names),
+                )
+        found = self._tally(sets) if self._tally is not None else []
+        if any(int(table.sum()) != self.rows for table in found):
             raise DataError(
                 "the records changed since they were counted: expected them at rest. Count them again.",
                 code="data.changed",
             )
         return found
+
+    def cuboids(self, sets: Iterable[Sequence[str]]) -> dict[tuple[str, ...], Ints]:
+        """Return the counts of many cuboids, by their attributes in the order of the domain.
+
+        Beyond 10^8 cells of the domain small cuboids share a reading of the records (``counting.passes``); the base is never built.
+
+        Examples
+        --------
+        >>> counts = Counts.from_vector(Domain({"sex": ["F", "M"], "age": 2}), [1, 2, 3, 4])
+        >>> {names: table.tolist() for names, table in counts.cuboids([["age"], []]).items()}
+        {('age',): [4, 6], (): [10]}
+        """
+        if not isinstance(self.domain, Domain):
+            raise InputError("cuboids need a table, not a network.", code="counts.domain", value=self.domain)
+        domain = self.domain
+        asked = [tuple(sorted({domain.axis(name) for name in names})) for names in sets]
+        named_by = {axes: tuple(domain.names[axis] for axis in axes) for axes in asked}
+        if self._vector is not None or len(domain.names) > MOST_ATTRIBUTES:
+            return {names: self.cuboid(names) for names in named_by.values()}
+        out: dict[tuple[str, ...], Ints] = {}
+        if () in named_by:
+            out[()] = np.array([self.rows], dtype=np.int64)
+        for passes in batches(plan_passes(domain.shape, [axes for axes in named_by if axes]), domain.shape):
+            counted = self._read(domain, [tuple(domain.names[axis] for axis in made.axes) for made in passes])
+            for made, table in zip(passes, counted, strict=True):
+                cube = table.reshape([domain.shape[axis] for axis in made.axes])
+                for axes in made.wanted:
+                    rest = tuple(at for at, axis in enumerate(made.axes) if axis not in axes)
+                    out[named_by[axes]] = np.asarray(cube.sum(axis=rest), dtype=np.int64).ravel()
+        return {names: out[names] for names in named_by.values()}
 
     def __repr__(self) -> str:
         return f"Counts({self.domain!r}, private)"

@@ -7,8 +7,9 @@ One GROUP BY inside DuckDB does the work; only cells and their counts come out. 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ __all__ = ["count_cells"]
 
 Unknown = str | Mapping[str, Label]
 SHOWN = 5
+TOGETHER = 1 << 18
+"""Cuboids of at most so many cells are counted together, batch by batch; larger ones by a GROUP BY of their own."""
 SMALL = 100_000
 """Up to so many cells, text is grouped before it is looked up, so that a label is looked up once and not per row."""
 
@@ -92,7 +95,8 @@ def count_cells(
     tally.check_none_lost(rows + missed)
     if domain.size <= DENSE:
         return Counts._checked(domain, whole, fingerprint, missed)
-    return Counts(domain, fingerprint, rows, missed, _tally=lambda names: tally.cells(names)[0])
+    # Once every record is known to fit, a reading needs the columns it counts and no others.
+    return Counts(domain, fingerprint, rows, missed, _tally=partial(tally.many, clean=not missed))
 
 
 def _read_rule(domain: Domain, unknown: Unknown) -> dict[str, int]:
@@ -187,35 +191,41 @@ class _Tally:
             for i, name in enumerate(domain.names)
         }
 
-    def _coded(self, *, group: bool, values: bool = False) -> str:
+    def _coded(self, *, group: bool, values: bool = False, names: tuple[str, ...] | None = None) -> str:
         """SELECT of n (how many rows), c0, c1, ... (positions of labels, NULL for none) and, if asked, v0, v1, ..."""
-        raw = ", ".join(f"{sql.name(at)} AS v{i}" for i, (at, _) in enumerate(self.columns.values()))
+        used = [(i, name) for i, name in enumerate(self.domain.names) if names is None or name in names]
+        raw = ", ".join(f"{sql.name(self.columns[name][0])} AS v{i}" for i, name in used)
         inner = f"SELECT {raw}, {'count(*)' if group else '1'} AS n FROM {TABLE}" + (
             " GROUP BY ALL" if group else ""
         )
         codes = []
-        for i, name in enumerate(self.domain.names):
+        for i, name in used:
             code = self.coders[name].code
             codes.append(
                 f"coalesce({code}, {self.others[name]}) AS c{i}" if name in self.others else f"{code} AS c{i}"
             )
-        joins = " ".join(join for plan in self.coders.values() for join in plan.joins)
+        joins = " ".join(join for _, name in used for join in self.coders[name].joins)
         also = ", r.* EXCLUDE (n)" if values else ""
         return f"SELECT r.n AS n, {', '.join(codes)}{also} FROM ({inner}) AS r {joins}"
 
-    def cells(self, names: tuple[str, ...]) -> tuple[Ints, int]:
-        """Counts over some attributes, and how many records have a value outside the domain."""
+    def cells(self, names: tuple[str, ...], *, clean: bool = False) -> tuple[Ints, int]:
+        """Counts over some attributes, and how many records have a value outside the domain.
+
+        ``clean``: every record is known to fit the domain, so that the columns of other attributes are not read.
+        """
         part = self.domain.project(names)
-        group = self.domain.size <= SMALL and any(plan.by_text for plan in self.coders.values())
+        read = part if clean else self.domain
+        group = read.size <= SMALL and any(self.coders[name].by_text for name in read.names)
         index = ""
         for name, size in zip(part.names, part.shape, strict=True):
             code = f"c{self.domain.axis(name)}"
             index = f"({index} * {size} + {code})" if index else code
         others = [f"c{i} IS NULL" for i, name in enumerate(self.domain.names) if name not in part.names]
-        if others:
+        if others and not clean:
             index = f"CASE WHEN {' OR '.join(others)} THEN NULL ELSE {index} END"
         how_many = "CAST(sum(n) AS BIGINT)" if group else "count(*)"
-        statement = f"SELECT {index} AS cell, {how_many} AS n FROM ({self._coded(group=group)}) GROUP BY 1"
+        coded = self._coded(group=group, names=part.names if clean else None)
+        statement = f"SELECT {index} AS cell, {how_many} AS n FROM ({coded}) GROUP BY 1"
         out = np.zeros(part.size, dtype=np.int64)
         missed = 0
         for batch in self.source.run(statement):
@@ -224,6 +234,34 @@ class _Tally:
             out[at[fits]] += n[fits]
             missed += int(n[~fits].sum())
         return out, missed
+
+    def many(self, sets: Sequence[tuple[str, ...]], *, clean: bool = False) -> list[Ints]:
+        """Counts over several sets of attributes, the small ones together in one reading of the records."""
+        parts = [self.domain.project(names) for names in sets]
+        together = [at for at, part in enumerate(parts) if part.size <= TOGETHER]
+        out: list[Ints] = [np.zeros(part.size, dtype=np.int64) for part in parts]
+        for at in set(range(len(sets))).difference(together if len(together) > 1 else ()):
+            out[at] = self.cells(sets[at], clean=clean)[0]
+        if len(together) <= 1:
+            return out
+        needed = {name for at in together for name in sets[at]} if clean else set(self.domain.names)
+        coded = self._coded(group=False, names=tuple(needed))
+        axes = [
+            [(f"c{self.domain.axis(n)}", len(self.domain.labels(n))) for n in part.names] for part in parts
+        ]
+        columns = {f"c{self.domain.axis(name)}" for name in needed}
+        for batch in self.source.run(f"SELECT {', '.join(sorted(columns))} FROM ({coded})"):
+            # Positions in a table of at most TOGETHER cells fit 32 bits, which halves the traffic of the memory.
+            codes = {column: batch[column].astype(np.int32) for column in columns}
+            fits = np.logical_and.reduce([code >= 0 for code in codes.values()])
+            if not fits.all():
+                codes = {column: code[fits] for column, code in codes.items()}
+            for at in together:
+                index = codes[axes[at][0][0]]
+                for column, size in axes[at][1:]:
+                    index = index * np.int32(size) + codes[column]
+                out[at] += np.bincount(index, minlength=len(out[at]))
+        return out
 
     def fitting(self) -> tuple[int, int]:
         """How many records fit the domain, and how many do not."""

@@ -1,0 +1,149 @@
+"""Cubes of many attributes: few counts of the records for many cuboids, bases beyond 64 bits, low-order tables end to end."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import prod
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import policygraph as pg
+from policygraph.errors import DataError, InputError
+from policygraph.private.counting import Counts, count_cells, tables
+from policygraph.private.counting import counts as counts_module
+from policygraph.private.counting.passes import batches, plan_passes
+
+SIZES = [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16] * 2
+WIDE = pg.Domain({f"a{at}": n for at, n in enumerate(SIZES)})
+
+
+def records(rows, seed=0):
+    draws = np.random.default_rng(seed)
+    return {name: draws.integers(0, n, rows) for name, n in zip(WIDE.names, SIZES, strict=True)}
+
+
+def literal(columns, domain, names):
+    """Every record adds one to its cell, found label by label."""
+    kept = [name for name in domain.names if name in names]
+    labels = [list(domain.labels(name)) for name in kept]
+    out = np.zeros([len(x) for x in labels], dtype=np.int64)
+    for row in zip(*(columns[name] for name in domain.names), strict=True):
+        cell = dict(zip(domain.names, row, strict=True))
+        if all(cell[name] in list(domain.labels(name)) for name in domain.names):
+            out[tuple(x.index(cell[name]) for name, x in zip(kept, labels, strict=True))] += 1
+    return out.ravel()
+
+
+@st.composite
+def asked(draw):
+    shape = draw(st.lists(st.integers(1, 9), min_size=1, max_size=7))
+    sets = draw(st.lists(st.sets(st.integers(0, len(shape) - 1)), min_size=1, max_size=20))
+    return shape, [tuple(s) for s in sets], draw(st.integers(1, 400))
+
+
+@given(asked())
+@settings(max_examples=150, deadline=None)
+def test_a_plan_counts_every_cuboid_once_in_tables_that_fit(case):
+    shape, sets, room = case
+    plan = plan_passes(shape, sets, room)
+    met = [axes for made in plan for axes in made.wanted]
+    assert sorted(met) == sorted({tuple(sorted(s)) for s in sets})
+    for made in plan:
+        assert all(set(axes) <= set(made.axes) for axes in made.wanted)
+        size = prod(shape[a] for a in made.axes)
+        assert size <= room or made.axes in made.wanted
+    assert len(plan) <= len(met)
+    cut = list(batches(plan, shape, most=room))
+    assert [made for group in cut for made in group] == plan
+    for group in cut:
+        assert len(group) == 1 or sum(prod(shape[a] for a in m.axes) for m in group) <= room
+
+
+def test_all_pairs_of_many_attributes_take_few_counts():
+    pairs = list(combinations(range(24), 2))
+    plan = plan_passes(SIZES, pairs)
+    assert len(plan) < len(pairs) / 8
+
+
+@pytest.mark.parametrize("together", [1, 30, 1 << 18])
+def test_cuboids_of_a_base_beyond_64_bits(monkeypatch, together):
+    monkeypatch.setattr(tables, "TOGETHER", together)
+    assert WIDE.size > 2**63
+    columns = records(300)
+    counted = count_cells(pa.table(columns), WIDE)
+    sets = [(), ("a0",), ("a3", "a1"), ("a0", "a22"), ("a4", "a5", "a6"), ("a11", "a23")]
+    found = counted.cuboids(sets)
+    assert list(found) == [tuple(sorted(s, key=WIDE.axis)) for s in sets]
+    for names in found:
+        assert found[names].tolist() == literal(columns, WIDE, names).tolist()
+        assert found[names].tolist() == counted.cuboid(names).tolist()
+    with pytest.raises(InputError) as caught:
+        counted.cuboids([("a11", "a23"), WIDE.names])
+    assert caught.value.code == "counts.too-large"
+
+
+@pytest.mark.parametrize("labels", ["numbers", "texts"])
+@pytest.mark.parametrize("unknown", ["drop", {"a0": "y", "a1": "y"}])
+def test_rules_for_unknown_values_hold_in_shared_readings(monkeypatch, labels, unknown):
+    monkeypatch.setattr(tables, "DENSE", 1)
+    monkeypatch.setattr(counts_module, "DENSE", 50)
+    values = ["x", "y", "z"] if labels == "texts" else [0, 1, 2]
+    domain = pg.Domain({"a0": values, "a1": values, "a2": values, "a3": values})
+    if isinstance(unknown, dict) and labels == "numbers":
+        unknown = {"a0": 1, "a1": 1}
+    draws = np.random.default_rng(3)
+    odd = "?" if labels == "texts" else 7
+    columns = {
+        name: [[*values, odd][at] for at in draws.integers(0, 4 if name in ("a0", "a1") else 3, 200)]
+        for name in domain.names
+    }
+    counted = count_cells(pa.table(columns), domain, unknown=unknown)
+    if unknown != "drop":
+        columns = {
+            name: [unknown[name] if value == odd else value for value in column]
+            if name in unknown
+            else column
+            for name, column in columns.items()
+        }
+    else:
+        assert 0 < counted.dropped < 200
+    for names, table in counted.cuboids([("a2",), ("a1", "a2"), ("a3",), ("a2", "a3"), ()]).items():
+        assert table.tolist() == literal(columns, domain, names).tolist()
+
+
+def test_records_that_change_under_way_are_refused(monkeypatch):
+    monkeypatch.setattr(tables, "DENSE", 1)
+    monkeypatch.setattr(counts_module, "DENSE", 50)
+    domain = pg.Domain({"a": 3, "b": 3})
+    counted = Counts(domain, "x", 5, _tally=lambda sets: [np.array([1, 2, 3]) for _ in sets])
+    with pytest.raises(DataError) as caught:
+        counted.cuboids([("a",), ("b",)])
+    assert caught.value.code == "data.changed"
+
+
+@pytest.mark.parametrize("loss", [pg.Epsilon(1), pg.Rho("1/2")])
+def test_low_order_tables_of_a_wide_table_end_to_end(tmp_path, loss):
+    import pyarrow.parquet as pq
+
+    columns = records(2000, 5)
+    path = tmp_path / "wide.parquet"
+    pq.write_table(pa.table(columns), path)
+    query = pg.queries.all_cuboids(WIDE, up_to=2)
+    made = pg.release(
+        query,
+        pg.Policy(WIDE),
+        str(path),
+        mechanism=pg.Cube("all" if loss.norm == "l1" else "unequal"),
+        source=pg.SeededSource(1),
+        **({"epsilon": 1} if loss.norm == "l1" else {"rho": "1/2"}),
+    )
+    assert len(made.tables) == 301
+    table = made.cuboid("a3", "a20")
+    truth = literal(columns, WIDE, ("a3", "a20"))
+    assert np.array_equal(table.values.reshape(5, 10).sum(axis=1), made.cuboid("a3").values)
+    assert np.abs(table.values - truth).mean() < 3 * float(table.deviation)
+    assert made.cell(a3=1, a20=2)[0] == table.values[12]
