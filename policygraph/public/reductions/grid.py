@@ -144,7 +144,7 @@ class GridTransform(Reduction):
         return sparse.csr_array((data, (rows, columns)), shape=(prod(self.shape), self.width))
 
     def squares(self, query: Query) -> Floats:
-        if isinstance(query, BoxQuery) and len(self.roots) == 1:
+        if isinstance(query, BoxQuery) and len(self.roots) == 1 and query.domain.shape == self.shape:
             sides = query.high - query.low + 1
             out = np.zeros(len(sides))
             size = sides.astype(np.float64).prod(axis=1)

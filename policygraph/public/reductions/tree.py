@@ -106,8 +106,10 @@ class LineTransform(Reduction):
         if query.is_identity:
             ends = np.ones(n) + (np.arange(n) > 0) - (self.exact_totals & (np.arange(n) == n - 1))
             return np.broadcast_to(ends[None, :, None], self.shape).reshape(-1).astype(np.float64)
-        if isinstance(query, BoxQuery) and outer == inner == 1:
-            low, high = query.low[:, 0], query.high[:, 0]
+        if isinstance(query, BoxQuery) and outer == inner == 1 and n in query.domain.shape:
+            # The attributes beside the line have one value; a line across several attributes has no box of its own.
+            axis = query.domain.shape.index(n)
+            low, high = query.low[:, axis], query.high[:, axis]
             return np.asarray((low > 0) + 1.0 - (self.exact_totals & (high == n - 1)))
         return super().squares(query)
 
