@@ -24,6 +24,7 @@ from policygraph.private.mechanisms.base import (
     Mechanism,
     Noise,
     certified,
+    check_loss,
 )
 from policygraph.private.noise import Source, discrete_gaussian, discrete_laplace
 from policygraph.public.cubes.choose import Choice, Strategy
@@ -84,6 +85,10 @@ class CubeNoise(Calibrated):
     def measured(self) -> Query | None:
         """What is measured, as one query; None when everything published is known."""
         return self.choice.query(self.query.domain) if self.choice.sets else None
+
+    @property
+    def centre(self) -> Query | None:
+        return self.measured
 
     @cached_property
     def inner(self) -> Additive:
@@ -251,6 +256,7 @@ class Cube(Mechanism):
                 value=query,
             )
         query.check_domain(policy.domain)
+        check_loss(loss)
         strategy = self.strategy
         if isinstance(strategy, str):
             strategy = strategy_named(strategy, consistent=self.consistent)
@@ -304,24 +310,22 @@ def margins(lattice: Lattice, table: Any, masks: Sequence[int]) -> Mapping[int, 
     Parameters
     ----------
     table
-        A vector of counts, or counted records.
+        A vector of counts, or counted records, which are counted in few readings where the base is too large to build.
     """
     out: dict[int, Ints] = {}
     counted = hasattr(table, "vector")
-    whole: Ints | None = None
     if not counted or lattice.domain.size <= DENSE_CELLS:
         vector = table.vector() if counted else np.asarray(table, dtype=np.int64)
         whole = vector.reshape(lattice.domain.shape)
+    else:
+        found = table.cuboids([lattice.names(mask) for mask in masks])
+        return {mask: found[lattice.names(mask)].reshape(lattice.shape(mask)) for mask in masks}
     for mask in sorted(set(masks), key=lambda m: (-lattice.level(m), -lattice.size(m), m)):
         source = lattice.source(mask, out)
         if source is not None:
             have, axes = out[source], lattice.axes(source)
-        elif whole is not None:
-            have, axes = whole, tuple(range(lattice.order))
         else:
-            counts = np.asarray(table.cuboid(lattice.names(mask)), dtype=np.int64)
-            out[mask] = counts.reshape(lattice.shape(mask))
-            continue
+            have, axes = whole, tuple(range(lattice.order))
         gone = tuple(at for at, axis in enumerate(axes) if not mask >> axis & 1)
         out[mask] = np.asarray(have.sum(axis=gone) if gone else have, dtype=np.int64)
     return out
