@@ -78,6 +78,11 @@ class Calibrated(ABC):
     def noisy(self, table: Any, source: Source) -> Ints:
         """Return noisy lattice points for a table of counts; the only place that sees a true answer."""
 
+    @property
+    def centre(self) -> Query | None:
+        """What an output of :meth:`noisy` starts with, but for the noise; None when that is no query."""
+        return self.query
+
     def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
         """Return n independent outputs of :meth:`noisy`, one in each row.
 
