@@ -94,12 +94,15 @@ def test_the_report_says_what_was_found_and_can_be_written():
         "where epsilon = 0.25 is claimed (confidence 99.9 %, 4000 runs of each table, 2 pairs of neighbours)"
         in text
     )
-    assert "tables:  [0, 0, 0, 0] against [1, 0, 0, 0]" in text or "tables:  [4, 0, 0, 0] against" in text
+    assert (
+        "tables:  {age=0: 0} against {age=0: 1}" in text or "tables:  {age=0: 4} against {age=0: 5}" in text
+    )
     assert "of 2000 on the first table" in text
     plain = json.loads(json.dumps(report.to_dict()))
     assert plain["passed"] is False
     assert plain["lower_bound"] == report.lower_bound > 0.25
     assert plain["findings"][0]["runs"] == 2000
+    assert plain["findings"][0]["pair"]["cells"] == {"0": "age=0"}
     assert plain["source"] == "NOT PRIVATE: seeded stream, seed 3"
     bounds = [finding["lower_bound"] for finding in plain["findings"]]
     assert bounds == sorted(bounds, reverse=True)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import combinations, product
+
 import numpy as np
 import pytest
 
 import policygraph as pg
 from policygraph.private.audit import neighbour_pairs
-from policygraph.private.audit.pairs import read_pairs
+from policygraph.private.audit.pairs import Pair, read_pairs
+from policygraph.public.node_privacy import NodePrivacy
+from policygraph.public.query.network_statistics import DegreeTail, ProjectedDegreeTail, Triangles, Wedges
 from tests.oracles import fibres
 
 AGES = pg.Domain({"age": 5})
@@ -92,6 +96,18 @@ def test_given_pairs_must_be_neighbours():
     assert error.value.code == "audit.not-neighbours"
 
 
+def test_cells_are_called_by_their_labels():
+    before, after = np.zeros((2, 4), dtype=np.int64)
+    after[[0, 3]] = 1
+    domain = pg.Domain({"sex": ["F", "M"], "town": ["Bonn", "Ulm"]})
+    assert str(Pair(before, after, "x", domain)) == (
+        "{(sex=F, town=Bonn): 0, (sex=M, town=Ulm): 0} against {(sex=F, town=Bonn): 1, (sex=M, town=Ulm): 1} (x)"
+    )
+    network = pg.Network(["ann", "bob", "eve"])
+    edge = np.array([0, 0, 1])
+    assert str(Pair(edge, 0 * edge, "x", network)) == "{(bob, eve): 1} against {(bob, eve): 0} (x)"
+
+
 def test_pairs_say_what_they_are():
     domain = pg.Domain({"cell": 40})
     before = np.zeros(40, dtype=np.int64)
@@ -99,7 +115,52 @@ def test_pairs_say_what_they_are():
     after = before.copy()
     after[0] = 2
     [pair] = read_pairs([(before, after)], pg.Policy(domain))
-    assert str(pair) == "{cell 0: 1} against {cell 0: 2}, with 7 records elsewhere in both (given)"
+    rest = ", ".join(f"cell={at}: 1" for at in range(1, 8))
+    assert str(pair) == f"{{cell=0: 1, {rest}}} against {{cell=0: 2, {rest}}} (given)"
     assert pair.to_dict()["after"]["0"] == 2
+    assert pair.to_dict()["cells"]["7"] == "cell=7"
+    before[:] += 1
+    after[:] += 1
+    [pair] = read_pairs([Pair(before, after, "mine")], pg.Policy(domain))
+    assert str(pair) == "{cell=0: 2} against {cell=0: 3}, with 46 records elsewhere in both (mine)"
+    assert str(Pair(before, after, "mine")).startswith("{cell 0: 2} against {cell 0: 3},")
     with pytest.raises(pg.InputError):
         neighbour_pairs(pg.Policy(domain), most=0)
+
+
+def changed(query, pair):
+    return int(np.abs(query.answer(pair.after) - query.answer(pair.before)).sum())
+
+
+@pytest.mark.parametrize("nodes", [3, 4])
+def test_the_first_pair_of_a_statistic_changes_it_most(nodes):
+    """Against all pairs of networks, by the definition of neighbours."""
+    network = pg.Network(nodes)
+    everything = [np.array(bits) for bits in product([0, 1], repeat=network.size)]
+    statistics = [DegreeTail(network), Wedges(network), Triangles(network), ProjectedDegreeTail(network, 2)]
+    for policy in (
+        pg.Policy(network),
+        NodePrivacy(network),
+        pg.Policy(network, constraints=[pg.Degrees()]),
+    ):
+        pairs = [(a, b) for a, b in combinations(everything, 2) if policy.are_neighbours(a, b)]
+        for query in statistics:
+            found = neighbour_pairs(policy, query, most=4)
+            assert all(policy.are_neighbours(pair.before, pair.after) for pair in found)
+            sizes = [changed(query, pair) for pair in found]
+            assert sizes == sorted(sizes, reverse=True)
+            worst = max((int(np.abs(query.answer(a) - query.answer(b)).sum()) for a, b in pairs), default=0)
+            assert max(sizes, default=0) == worst
+
+
+def test_larger_networks_have_pairs_that_change_a_statistic_much():
+    network = pg.Network(9)
+    [pair] = neighbour_pairs(pg.Policy(network), Triangles(network), most=1)
+    assert changed(Triangles(network), pair) == 7
+    tail = ProjectedDegreeTail(network, 3)
+    found = neighbour_pairs(NodePrivacy(network), tail, most=3)
+    assert len(found) == 3
+    assert changed(tail, found[0]) >= 3
+    far = np.ones(network.size, dtype=np.int64)
+    with pytest.raises(pg.InputError, match="more than one node"):
+        read_pairs([(0 * far, far)], NodePrivacy(network))

@@ -95,7 +95,7 @@ def noisy_many(
     Parameters
     ----------
     ready
-        The mechanism; its own ``noisy_many(table, n, source)`` is used when it has one.
+        The mechanism, whose own ``noisy_many`` is used.
     table
         Counts of the cells.
     n
@@ -120,46 +120,36 @@ def noisy_many(
 
     Notes
     -----
-    An additive mechanism puts independent noise of one law on every answer, so one run of its own ``noisy`` on the
-    answers repeated n times has the law of n runs. Others are run n times.
+    An additive mechanism puts independent noise of one law on every answer, so that to leave answers out before the noise has
+    the law of leaving them out after it, and costs less.
     """
-    many = getattr(ready, "noisy_many", None)
-    if many is not None:
-        return _kept(np.asarray(many(table, n, source)), watched)
-    if isinstance(ready, Additive) and is_dataclass(ready):
-        stacked = Stacked(ready.query, n, watched)
-        return replace(ready, query=stacked).noisy(table, source).reshape(n, -1)
-    return _kept(np.stack([ready.noisy(table, source) for _ in range(n)]), watched)
+    if watched is not None and isinstance(ready, Additive) and is_dataclass(ready):
+        return replace(ready, query=Watched(ready.query, watched)).noisy_many(table, n, source)
+    return _kept(np.asarray(ready.noisy_many(table, n, source)), watched)
 
 
-class Stacked(Query):
-    """The watched answers of a query, repeated: what turns one run of additive noise into many."""
+class Watched(Query):
+    """Some of the answers of a query."""
 
-    def __init__(self, query: Query, times: int, watched: Ints | None) -> None:
+    def __init__(self, query: Query, watched: Ints) -> None:
         super().__init__(query.domain, query.unit)
-        self.query, self.times, self.watched = query, times, watched
+        self.query, self.watched = query, watched
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        one = self.query.height if self.watched is None else len(self.watched)
-        return (Part("repeated", ("row",), one * self.times),)
+        return (Part("watched", ("row",), len(self.watched)),)
 
     def part_labels(self, part: int) -> list[Any]:
-        return [np.arange(self.height)]
+        return [self.watched]
 
     def answer(self, table: Any) -> Ints:
-        one = self.query.answer(table)
-        return np.tile(one if self.watched is None else one[self.watched], self.times)
+        return self.query.answer(table)[self.watched]
 
     def columns(self, cells: Any) -> Any:
-        from scipy import sparse
-
-        one = self.query.columns(cells).tocsr()
-        return sparse.vstack([one if self.watched is None else one[self.watched]] * self.times)
+        return self.query.columns(cells).tocsr()[self.watched]
 
     def to_spec(self) -> dict[str, Any]:
-        kept = None if self.watched is None else self.watched.tolist()
-        return {"repeated": self.query.to_spec(), "times": self.times, "watched": kept}
+        return {"watched": self.watched.tolist(), "of": self.query.to_spec()}
 
 
 def _kept(array: npt.NDArray[Any], watched: Ints | None) -> npt.NDArray[Any]:

@@ -100,7 +100,7 @@ def exact_audit(
         if not policy.are_neighbours(listed[i], listed[j]):
             continue
         count += 1
-        pair = Pair(listed[i], listed[j], "enumerated")
+        pair = Pair(listed[i], listed[j], "enumerated", policy.domain)
         for way, (p, q) in (("first", (laws[i], laws[j])), ("second", (laws[j], laws[i]))):
             if share is None:
                 _compare(worst, pair, way, p, q, level)

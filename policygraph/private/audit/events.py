@@ -24,6 +24,8 @@ TAILS = 64
 """Thresholds tried for each statistic."""
 SET_SIZES = np.linspace(0.0, 1.0, 24)
 """Sizes tried for sets of values, as exponents of the number of values."""
+LEGIBLE = 0.95
+"""What the promise of a statistic counts that nobody can check by eye."""
 SHOWN = 8
 """Values of a set that are named in words."""
 MOST_VALUES = 1024
@@ -118,8 +120,9 @@ def best_events(
         for way, promise in enumerate((claim.least(low_a, high_b), claim.least(low_b, high_a))):
             at = int(promise.argmax())
             now = best[way]
-            if promise[at] > (0.0 if now is None else now.promise):
-                best[way] = Choice(_pick(families, at), float(promise[at]))
+            worth = float(promise[at]) * (1.0 if look.plain else LEGIBLE)
+            if worth > (0.0 if now is None else now.promise):
+                best[way] = Choice(_pick(families, at), worth)
     return best[0], best[1]
 
 

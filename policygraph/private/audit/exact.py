@@ -171,7 +171,7 @@ def exact_check(ready: Additive, policy: Policy | None = None, *, limit: int = 1
         before[move.cells] = np.maximum(-move.amounts, 0)
         after = before.copy()
         after[move.cells] += move.amounts
-        pair = Pair(before, after, "a move, few records")
+        pair = Pair(before, after, "a move, few records", asked.domain)
         lost = exact_loss(ready, pair)
         if worst is None or lost > value:
             worst, value = pair, lost

@@ -22,6 +22,7 @@ from policygraph.private.audit.statistics import Scene, Statistics, statistics
 from policygraph.private.mechanisms.base import Calibrated
 from policygraph.private.noise import SecureSource, Source
 from policygraph.public.loss import Target
+from policygraph.public.node_privacy import NodePrivacy
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
 
@@ -35,7 +36,7 @@ FEWEST = 200
 
 def audit(
     mechanism: Calibrated | Callable[..., Any],
-    policy: Policy | None = None,
+    policy: Policy | NodePrivacy | None = None,
     query: Query | None = None,
     *,
     epsilon: Exact | None = None,
@@ -132,16 +133,16 @@ def audit(
         compared = read_pairs(pairs, policy)
     else:
         compared = neighbour_pairs(policy, query, _proof(mechanism, policy, query), most=most_pairs)
-    facts = policy.system.matrix().toarray() if policy.constraints and policy.domain.size <= WATCHED else None
+    facts = policy.system.matrix().toarray() if policy.system.sums and policy.domain.size <= WATCHED else None
     width = _width((1 - sure) / (2 * TESTS))
     chosen: list[tuple[float, int, bool, Event]] = []
     kept: dict[int, Ints | None] = {}
     for at, pair in enumerate(compared):
         tell(f"choosing events on pair {at + 1} of {len(compared)}")
-        kept[at] = _watched(query, pair)
+        kept[at] = _watched(mechanism.centre if isinstance(mechanism, Calibrated) else query, pair)
         first = subject.outputs(pair.before, half, random, kept[at])
         second = subject.outputs(pair.after, half, random, kept[at])
-        scene = _scene(policy, query, pair, kept[at], first, facts, looks or {})
+        scene = _scene(mechanism, query, pair, kept[at], first, facts, looks or {})
         ways = best_events(claim, first, second, statistics(scene, first, second), width)
         for way, choice in enumerate(ways):
             if choice is not None:
@@ -184,7 +185,7 @@ def _width(error: float) -> float:
     return float(norm.isf(error))
 
 
-def _proof(mechanism: Any, policy: Policy, query: Query | None) -> Any:
+def _proof(mechanism: Any, policy: Policy | NodePrivacy, query: Query | None) -> Any:
     """The certificate of a calibrated mechanism, when it is about this very policy and query."""
     if isinstance(mechanism, Calibrated) and mechanism.policy == policy and mechanism.query == query:
         return mechanism.sensitivity
@@ -202,7 +203,7 @@ def _watched(query: Query | None, pair: Pair) -> Ints | None:
 
 
 def _scene(
-    policy: Policy,
+    mechanism: Any,
     query: Query | None,
     pair: Pair,
     kept: Ints | None,
@@ -210,14 +211,19 @@ def _scene(
     facts: Ints | None,
     looks: Statistics,
 ) -> Scene:
-    before = after = None
     width = 0 if seen.array is None else seen.array.shape[1]
-    if query is not None:
-        before, after = query.answer(pair.before), query.answer(pair.after)
-        if kept is not None:
+    centre = mechanism.centre if isinstance(mechanism, Calibrated) else query
+    before = after = None
+    if centre is not None:
+        before, after = centre.answer(pair.before), centre.answer(pair.after)
+        if kept is not None and before.size != width:
             before, after = before[kept], after[kept]
-    elif width == policy.domain.size:
+    elif query is None and width == pair.before.size:
         before, after = pair.before, pair.after
+    if before is not None and after is not None and isinstance(mechanism, Calibrated) and before.size < width:
+        # What follows the measured numbers is the same on both tables.
+        rest = np.rint(np.median(seen.rows[:, before.size :], axis=0)).astype(np.int64)
+        before, after = np.concatenate([before, rest]), np.concatenate([after, rest])
     return Scene(before, after, facts, looks)
 
 

@@ -7,7 +7,7 @@ The tables are made up from the policy alone: an audit never needs, and never se
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -15,11 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from policygraph.errors import InputError, PolicyGraphError
+from policygraph.public.domain import Domain, Network
+from policygraph.public.node_privacy import NodePrivacy
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
+from policygraph.public.query.network_statistics import NetworkStatistic
 from policygraph.public.sensitivity.certificate import Sensitivity
 
-__all__ = ["Pair", "candidate_moves", "neighbour_pairs", "read_pairs"]
+__all__ = ["Pair", "candidate_moves", "listed_moves", "neighbour_pairs", "on_base", "read_pairs"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -30,7 +33,7 @@ LISTING_SECONDS = 5.0
 EDGES = 512
 FILL = 7
 SHORT = 16
-"""Tables of up to so many cells are shown in full; of longer ones, the cells that change."""
+"""Up to so many cells that are not empty are shown; of more, those that change."""
 KINDS = ("one tall cell", "sparse table", "dense table", "few records", "published values")
 
 
@@ -44,11 +47,21 @@ class Pair:
         Counts of the cells.
     origin
         In words: the witness of a certificate, or a move on some base table.
+    domain
+        What the cells are called by; they are numbered when absent.
+
+    Examples
+    --------
+    >>> domain = Domain({"sex": ["F", "M"], "age": 2})
+    >>> print(Pair(np.array([4, 0, 1, 0]), np.array([4, 0, 0, 1]), "given", domain))
+    {(sex=F, age=0): 4, (sex=M, age=0): 1, (sex=M, age=1): 0} against
+    {(sex=F, age=0): 4, (sex=M, age=0): 0, (sex=M, age=1): 1} (given)
     """
 
     before: Ints
     after: Ints
     origin: str
+    domain: Domain | Network | None = None
 
     @property
     def change(self) -> dict[int, int]:
@@ -56,20 +69,37 @@ class Pair:
         moved = self.after - self.before
         return {int(cell): int(moved[cell]) for cell in np.flatnonzero(moved)}
 
+    def name(self, cell: int) -> str:
+        """What a cell is called."""
+        if self.domain is None:
+            return f"cell {cell}"
+        labels = self.domain.cell(cell)
+        if isinstance(self.domain, Network):
+            return f"({', '.join(str(label) for label in labels)})"
+        words = [f"{name}={label}" for name, label in zip(self.domain.names, labels, strict=True)]
+        return words[0] if len(words) == 1 else f"({', '.join(words)})"
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain form: the cells that are not empty, by index."""
+        """Plain form: the cells that are not empty, by index, and what they are called (of many, those that change)."""
+        filled = np.flatnonzero((self.before != 0) | (self.after != 0)).tolist()
+        shown = filled if len(filled) <= LISTED_CELLS else list(self.change)
         sides = {
             name: {str(cell): int(table[cell]) for cell in np.flatnonzero(table)}
             for name, table in (("before", self.before), ("after", self.after))
         }
-        return {"origin": self.origin, **sides}
+        return {
+            "origin": self.origin,
+            **sides,
+            "cells": {str(cell): self.name(cell) for cell in shown},
+        }
 
     def __str__(self) -> str:
-        if self.before.size <= SHORT:
-            return f"{self.before.tolist()} against {self.after.tolist()} ({self.origin})"
-        cells = list(self.change)
+        moved = list(self.change)
+        cells = np.flatnonzero((self.before != 0) | (self.after != 0)).tolist()
+        if len(cells) > SHORT:
+            cells = moved
         one, other = (
-            ", ".join(f"cell {cell}: {table[cell]}" for cell in cells[:SHORT])
+            ", ".join(f"{self.name(cell)}: {table[cell]}" for cell in cells[:SHORT])
             for table in (self.before, self.after)
         )
         more = f" ... ({len(cells)} cells)" if len(cells) > SHORT else ""
@@ -79,7 +109,7 @@ class Pair:
 
 
 def neighbour_pairs(
-    policy: Policy,
+    policy: Policy | NodePrivacy,
     query: Query | None = None,
     certificate: Sensitivity | None = None,
     *,
@@ -102,7 +132,8 @@ def neighbour_pairs(
     -------
     list of Pair
         The witness; then moves of the policy, large and small, on base tables that are empty, have one tall cell, are
-        sparse or dense. Each is checked with :meth:`Policy.are_neighbours`. Empty when nothing can change.
+        sparse or dense. Each is checked with :meth:`Policy.are_neighbours`. Empty when nothing can change. For network
+        statistics and node privacy, the pairs of :mod:`.network_pairs`.
 
     Examples
     --------
@@ -110,13 +141,17 @@ def neighbour_pairs(
     >>> policy = pg.Policy(pg.Domain({"age": 3}))
     >>> for pair in neighbour_pairs(policy, most=3):
     ...     print(pair)
-    [0, 0, 0] against [1, 0, 0] (worst witness)
-    [4, 0, 0] against [5, 0, 0] (a move, one tall cell)
-    [0, 4, 0] against [0, 5, 0] (a move, one tall cell)
+    {age=0: 0} against {age=0: 1} (worst witness)
+    {age=0: 4} against {age=0: 5} (a move, one tall cell)
+    {age=1: 4} against {age=1: 5} (a move, one tall cell)
     """
     if most < 1:
         raise InputError(f"most={most}: expected an integer >= 1.", code="audit.pairs", value=most)
     asked = query if query is not None else _cells(policy)
+    if isinstance(policy, NodePrivacy) or isinstance(asked, NetworkStatistic):
+        from policygraph.private.audit.network_pairs import statistic_pairs
+
+        return statistic_pairs(policy, asked, most)
     proof = certificate if certificate is not None else _certificate(asked, policy)
     found: dict[bytes, Pair] = {}
     for pair in _candidates(policy, asked, proof):
@@ -126,7 +161,7 @@ def neighbour_pairs(
     return list(found.values())
 
 
-def read_pairs(pairs: Iterable[Any], policy: Policy) -> list[Pair]:
+def read_pairs(pairs: Iterable[Any], policy: Policy | NodePrivacy) -> list[Pair]:
     """Take pairs of tables as given, after a check that each is a pair of neighbours as far as that can be decided.
 
     Raises
@@ -137,12 +172,13 @@ def read_pairs(pairs: Iterable[Any], policy: Policy) -> list[Pair]:
     out = []
     for given in pairs:
         if isinstance(given, Pair):
-            pair = given
+            pair = given if given.domain is not None else replace(given, domain=policy.domain)
         else:
             a, b = (np.asarray(table, dtype=np.int64).ravel() for table in given)
-            pair = Pair(a, b, "given")
+            pair = Pair(a, b, "given", policy.domain)
         if _neighbours(policy, pair) is False:
-            reason = policy.are_neighbours(pair.before, pair.after).reason
+            said = policy.are_neighbours(pair.before, pair.after)
+            reason = "they differ at more than one node" if isinstance(said, bool) else said.reason
             raise InputError(
                 f"{pair} are no neighbours: {reason}. Expected pairs that the policy protects.",
                 code="audit.not-neighbours",
@@ -160,7 +196,7 @@ def candidate_moves(policy: Policy, query: Query, most: int) -> list[dict[int, i
     list of dict
         Cell index to amount; a move may still not be one of the policy's strength, or fit its published values.
     """
-    listed = _listed(policy)
+    listed = listed_moves(policy)
     if len(listed) <= most:
         return listed
     sizes = [query.change_norm(change, "l1") for change in listed]
@@ -169,7 +205,8 @@ def candidate_moves(policy: Policy, query: Query, most: int) -> list[dict[int, i
     return [listed[order[at]] for at in dict.fromkeys(steps)]
 
 
-def _listed(policy: Policy) -> list[dict[int, int]]:
+def listed_moves(policy: Policy) -> list[dict[int, int]]:
+    """Moves of a policy as cell index to amount, if they can be listed quickly; an empty list otherwise."""
     if policy.definition == "blowfish":
         return []
     if policy.definition == "edges" or not policy.system.sums:
@@ -196,7 +233,7 @@ def _listed(policy: Policy) -> list[dict[int, int]]:
     return [{int(keep[at]): int(row[at]) for at in np.flatnonzero(row)} for row in basis]
 
 
-def _cells(policy: Policy) -> Query:
+def _cells(policy: Policy | NodePrivacy) -> Query:
     from policygraph.public.query import identity
 
     return identity(policy.domain)
@@ -214,29 +251,30 @@ def _certificate(query: Query, policy: Policy) -> Sensitivity | None:
 def _candidates(policy: Policy, query: Query, proof: Sensitivity | None) -> Iterator[Pair]:
     changes: list[dict[int, int]] = []
     if proof is not None and proof.witness is not None:
-        yield Pair(proof.table("before"), proof.table("after"), "worst witness")
+        yield Pair(proof.table("before"), proof.table("after"), "worst witness", policy.domain)
         changes.append(proof.witness.change)
     changes += [change for change in candidate_moves(policy, query, 6) if change not in changes]
     # Round by round, so that a small number of pairs already shows every kind of table.
     for some in (changes[:2], changes[2:]):
         for kind in KINDS:
             for change in some:
-                yield from _on_base(policy, change, kind)
+                yield from on_base(policy, change, kind)
 
 
-def _on_base(policy: Policy, change: dict[int, int], kind: str) -> Iterator[Pair]:
+def on_base(policy: Policy | NodePrivacy, change: dict[int, int], kind: str) -> Iterator[Pair]:
+    """The pair that a move makes on a base table of a kind, if there is room and they are neighbours."""
     base = _filled(policy, change, kind)
     if base is None:
         return
     after = base.copy()
     for cell, amount in change.items():
         after[cell] += amount
-    pair = Pair(base, after, f"a move, {kind}")
+    pair = Pair(base, after, f"a move, {kind}", policy.domain)
     if _neighbours(policy, pair):
         yield pair
 
 
-def _filled(policy: Policy, change: dict[int, int], kind: str) -> Ints | None:
+def _filled(policy: Policy | NodePrivacy, change: dict[int, int], kind: str) -> Ints | None:
     """The removed part of a move together with other records of a kind; None when capacity leaves no room."""
     top = policy.domain.capacity
     if kind == "published values":
@@ -256,7 +294,7 @@ def _filled(policy: Policy, change: dict[int, int], kind: str) -> Ints | None:
     return base
 
 
-def _published(policy: Policy, change: dict[int, int]) -> Ints | None:
+def _published(policy: Policy | NodePrivacy, change: dict[int, int]) -> Ints | None:
     """A table with the published values that allows the move; None when there are no values, or no table is found."""
     if not policy.system.has_values or policy.domain.size > LISTED_CELLS:
         return None
@@ -269,7 +307,7 @@ def _published(policy: Policy, change: dict[int, int]) -> Ints | None:
     return None if found is None else np.array(found, dtype=np.int64)
 
 
-def _neighbours(policy: Policy, pair: Pair) -> bool | None:
+def _neighbours(policy: Policy | NodePrivacy, pair: Pair) -> bool | None:
     """Whether the policy says so; None when it cannot tell."""
     try:
         return bool(policy.are_neighbours(pair.before, pair.after))

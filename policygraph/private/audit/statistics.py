@@ -1,7 +1,6 @@
 """What an audit looks at in an output. Owns :class:`Statistic` and the families of them.
 
-A statistic turns each output into one number or code; :mod:`.events` makes events of it. Imports ``draws`` and
-``public.policy``.
+A statistic turns each output into one number or code; :mod:`.events` makes events of it. Imports ``draws`` and ``learnt``.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import numpy.typing as npt
 
 from policygraph.errors import InputError
 from policygraph.private.audit.draws import Ints, Outputs
+from policygraph.private.audit.learnt import learnt_score
 
 __all__ = ["Scene", "Statistic", "Statistics", "lowest_bit", "statistics"]
 
@@ -29,6 +29,8 @@ MEMBERS = 12
 """Members of set-like outputs that are looked at one by one, each way."""
 LONGEST = 60
 """Characters of an output that are shown."""
+LEARNERS = 200
+"""Outputs of each table from which on a score is learnt."""
 NO_NUMBER = -1e308
 """Stands for a value that is not a number, which would equal nothing, not even itself."""
 ZERO_BIT = 4096
@@ -60,12 +62,15 @@ class Statistic:
         Whether "at least" and "at most" mean something.
     show
         A value in words.
+    plain
+        Whether a reader can check it by eye; such a statistic is preferred to another that shows little more.
     """
 
     words: str
     compute: Callable[[Outputs], Values]
     ordered: bool = True
     show: Callable[[Any], str] = shown
+    plain: bool = True
 
     def __call__(self, outputs: Outputs) -> Values:
         """Compute the values, those that are no number replaced by one that can be compared."""
@@ -133,6 +138,12 @@ def _of_arrays(scene: Scene, first: Values, second: Values) -> Iterator[Statisti
             "how much farther the changed answers lie from those of the first table than of the second",
             partial(_farther, a, b),
         )
+    score = None
+    if width > 1 and len(first) >= LEARNERS:
+        # The second half of these outputs rates the events, and must not be what the score was fitted to.
+        score = learnt_score(first[: len(first) // 2], second[: len(second) // 2], a, b)
+    if score is not None:
+        yield Statistic("a score of the answers, learnt from other outputs,", score, plain=False)
     yield Statistic("the distance from the first table's answers", partial(_distance, a))
     if width > 1:
         yield Statistic("the sum of all answers", _total)

@@ -83,6 +83,10 @@ class BucketNoise(Calibrated):
     """What is to be said of step 1."""
 
     @property
+    def centre(self) -> None:
+        """An output is the counts of the buckets."""
+
+    @property
     def noise(self) -> Noise:
         return self.second.noise
 
@@ -191,6 +195,10 @@ class PartitionedNoise(Calibrated):
                 said,
             )
         return self._ready[partition]
+
+    @property
+    def centre(self) -> None:
+        """An output starts with the buckets."""
 
     @cached_property
     def finest(self) -> BucketNoise:

@@ -78,6 +78,10 @@ class StrategyNoise(Calibrated):
     strategy: Strategy
     why: str = ""
 
+    @property
+    def centre(self) -> Query:
+        return self.strategy
+
     @cached_property
     def inner(self) -> Additive:
         """The additive mechanism on the rows of the strategy."""
