@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -21,9 +23,24 @@ def graphs_with_boxes():
     yield grid, pg.PolicyGraph.grid(grid)
 
 
-@pytest.mark.parametrize(("domain", "graph"), graphs_with_boxes())
+@pytest.mark.parametrize(("domain", "graph"), list(graphs_with_boxes()))
 def test_errors_of_boxes_where_attributes_and_graph_do_not_match(domain, graph):
     """The shortcut for boxes took the first attribute for the line."""
     query = pg.queries.random_boxes(domain, 30, seed=1)
     ready = pg.TransformedLaplace(route="edges").calibrate(query, pg.Policy(domain, graph), pg.Epsilon(1))
     assert np.array_equal(ready.squares, Reduction.squares(ready.reduction, query))
+
+
+@pytest.mark.parametrize("partitioner", [pg.Intervals(bias=144 * 10**15), pg.Matchings(bias=10**12)])
+def test_charges_near_64_bits_are_refused_before_data(partitioner):
+    """They wrapped, or failed for some data and not for others."""
+    with pytest.raises(pg.InputError, match="smaller bias"):
+        partitioner.calibrate(4, Fraction(2), pg.Epsilon(1), 1.0)
+
+
+@pytest.mark.parametrize("partitioner", [pg.Intervals(), pg.Matchings()])
+def test_noise_that_cannot_be_drawn_is_refused_before_data(partitioner):
+    domain = pg.Domain({"x": 4})
+    policy = pg.Policy(domain, pg.PolicyGraph.line(domain))
+    with pytest.raises(pg.RefusedError, match="at most 2"):
+        pg.Partitioned(partitioner).calibrate(pg.queries.identity(domain), policy, pg.Epsilon("1e-12"))

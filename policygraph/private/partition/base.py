@@ -16,15 +16,19 @@ import numpy.typing as npt
 
 from policygraph.errors import InputError
 from policygraph.private.noise import Source
+from policygraph.private.noise.laplace import check_scale
 from policygraph.public.loss import Epsilon
 from policygraph.public.partition import Partition
 
-__all__ = ["Chooser", "Ints", "Partitioner", "read_counts"]
+__all__ = ["Chooser", "Ints", "Partitioner", "check_costs", "read_counts"]
 
 Ints = npt.NDArray[np.int64]
 
 LARGEST = 1 << 50
 """No table has so many records; below it the cost of every bucket fits 64 bits with room for its noise."""
+
+MOST_CHARGED = 1 << 51
+"""Most steps of cost that a bucket is charged, so that costs with deviations and noise stay within 64 bits."""
 
 
 class Chooser(ABC):
@@ -90,3 +94,23 @@ def read_counts(counts: Any, size: int) -> Ints:
     if float(np.abs(flat.astype(np.float64)).sum()) >= LARGEST:
         raise InputError("a table of more than 2**50 records: expected fewer.", code="partition.table")
     return flat
+
+
+def check_costs(scale: Fraction, charged: int) -> None:
+    """Refuse noise or charges on which a run could fail, or wrap, after data were read.
+
+    Parameters
+    ----------
+    scale
+        Largest scale of the noise, in steps of its lattice; 0 for none.
+    charged
+        Most steps of cost that a bucket is charged.
+    """
+    if scale:
+        check_scale(scale)
+    if charged > MOST_CHARGED:
+        raise InputError(
+            f"a charge of {charged} steps for a bucket: expected at most 2**51. Use a smaller bias.",
+            code="partition.bias",
+            value=charged,
+        )

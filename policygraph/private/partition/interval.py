@@ -17,7 +17,7 @@ import numpy as np
 from policygraph.errors import InputError
 from policygraph.exact import Exact, as_fraction, show
 from policygraph.private.noise import Source, discrete_laplace
-from policygraph.private.partition.base import Chooser, Ints, Partitioner, read_counts
+from policygraph.private.partition.base import Chooser, Ints, Partitioner, check_costs, read_counts
 from policygraph.private.partition.cheapest import cheapest_runs, cheapest_tree
 from policygraph.private.partition.deviation import aligned_deviations, sliding_deviations
 from policygraph.public.loss import Epsilon
@@ -95,7 +95,7 @@ class IntervalChooser(Chooser):
         """Costs in sixteenths, n rows of them; exact, and of any size where 64 bits would not do."""
         costs, scale = deviations[None, :], self.scale(length)
         if scale:
-            # Deviations are below 2**50 and noise is below 2**62, so that this sum cannot wrap.
+            # Deviations are below 2**50 and noise is below 2**62, so that this sum cannot wrap; charges are at most 2**51.
             costs = costs + discrete_laplace(scale, (n, deviations.size), source)
         if costs.size and max(int(costs.max()), -int(costs.min())) >= 1 << 56:
             costs = costs.astype(object)
@@ -196,4 +196,6 @@ class Intervals(Partitioner):
                 value=size,
             )
         charge = Fraction(noise) + self._bias * 2 * changes / loss.value
-        return IntervalChooser(loss, size, Fraction(changes), self.family, charge, order)
+        ready = IntervalChooser(loss, size, Fraction(changes), self.family, charge, order)
+        check_costs(ready.scale(2), ready._charged)
+        return ready

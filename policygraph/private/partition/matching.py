@@ -16,7 +16,7 @@ import numpy as np
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import Exact, as_fraction, show
 from policygraph.private.noise import Source, discrete_laplace
-from policygraph.private.partition.base import Chooser, Ints, Partitioner, read_counts
+from policygraph.private.partition.base import Chooser, Ints, Partitioner, check_costs, read_counts
 from policygraph.public.loss import Epsilon
 from policygraph.public.matching import cheapest_cover
 from policygraph.public.partition import Partition
@@ -195,4 +195,6 @@ class Matchings(Partitioner):
                 value=size,
             )
         bias = as_fraction(self.bias, "bias")
-        return MatchingChooser(loss, size, Fraction(changes), self.rounds, Fraction(noise), bias)
+        ready = MatchingChooser(loss, size, Fraction(changes), self.rounds, Fraction(noise), bias)
+        check_costs(ready.scale(2) * ready.step, ready._charged(bias))
+        return ready
