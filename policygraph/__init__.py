@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         Gaussian,
         Laplace,
         MatrixMechanism,
+        Measured,
         Partitioned,
         Transformed,
         TransformedConsistent,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from policygraph.public.files import load
     from policygraph.public.graphs import BOTTOM, PolicyGraph
     from policygraph.public.loss import Epsilon, EpsilonDelta, Rho
+    from policygraph.public.measure import Measure
     from policygraph.public.moves.move import Move
     from policygraph.public.node_privacy import NodePrivacy
     from policygraph.public.policy import Policy
@@ -83,6 +85,7 @@ _WHERE = {
         "Gaussian",
         "Laplace",
         "MatrixMechanism",
+        "Measured",
         "Partitioned",
         "Transformed",
         "TransformedConsistent",
@@ -108,6 +111,7 @@ _WHERE = {
     "policygraph.public.files": ["load"],
     "policygraph.public.graphs": ["BOTTOM", "PolicyGraph"],
     "policygraph.public.loss": ["Epsilon", "EpsilonDelta", "Rho"],
+    "policygraph.public.measure": ["Measure"],
     "policygraph.public.moves.move": ["Move"],
     "policygraph.public.node_privacy": ["NodePrivacy"],
     "policygraph.public.policy": ["Policy"],
@@ -142,6 +146,8 @@ __all__ = [
     "LinearCount",
     "Matchings",
     "MatrixMechanism",
+    "Measure",
+    "Measured",
     "Move",
     "Network",
     "NodePrivacy",

@@ -17,7 +17,7 @@ from policygraph.errors import ConstraintError, InputError
 from policygraph.exact import Exact
 from policygraph.private.counting.source import named
 from policygraph.private.ledger import Account, Ledger, request_fingerprint
-from policygraph.private.mechanisms import Mechanism, choose
+from policygraph.private.mechanisms import MeasuredNoise, Mechanism, choose
 from policygraph.private.mechanisms.base import Calibrated
 from policygraph.private.noise import SecureSource, Source
 from policygraph.public.domain import Network
@@ -25,6 +25,7 @@ from policygraph.public.loss import Epsilon, EpsilonDelta, Loss, Rho
 from policygraph.public.node_privacy import NodePrivacy
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
+from policygraph.public.query.measures import MeasureQuery
 from policygraph.published.release import Release
 
 __all__ = ["Outcome", "expected_error", "find_account", "loss_of", "perform", "release"]
@@ -240,12 +241,18 @@ def perform(
     asked = None if delta is None or epsilon is None else EpsilonDelta(epsilon, delta)
     tell("computing the sensitivity")
     ready = _ready(mechanism, query, policy, loss)
+    if isinstance(query, MeasureQuery) and not isinstance(ready, MeasuredNoise):
+        raise InputError(
+            f"{ready.mechanism} cannot answer {query!r}: expected mechanism None or pg.Measured().",
+            code="release.mechanism",
+        )
     if ready.loss != loss or ready.query != query or ready.policy != policy:
         raise InputError(
             "the calibrated mechanism is for another query, policy or loss.", code="release.mechanism"
         )
     tell("counting the records")
-    counts = read_data(data, policy, columns, edges)
+    counts = _read(data, query, policy, columns, edges)
+    ready.check(counts)
     tell("checking the public facts")
     _check_facts(policy, counts)
     random = source or SecureSource()
@@ -405,6 +412,29 @@ def read_data(
         )
     unknown = dict(policy.unknown) if isinstance(policy.unknown, tuple) else policy.unknown
     return count_cells(data, domain, unknown=unknown, columns=columns)
+
+
+def _read(
+    data: Any,
+    query: Query,
+    policy: Policy,
+    columns: Mapping[str, str] | None,
+    edges: Mapping[str, str] | None,
+) -> Any:
+    """Read what a query is about: counts of cells, or counts and sums for a measure."""
+    if not isinstance(query, MeasureQuery):
+        return read_data(data, policy, columns, edges)
+    from policygraph.private.counting.measures import MeasuredCounts, count_measure
+
+    if isinstance(data, MeasuredCounts):
+        return data
+    if edges or _is_histogram(data, policy.domain):
+        raise InputError(
+            "sums and averages need records with their values: expected a file, a frame, or MeasuredCounts.",
+            code="measure.data",
+        )
+    unknown = dict(policy.unknown) if isinstance(policy.unknown, tuple) else policy.unknown
+    return count_measure(data, query.domain, query.measure, unknown=unknown, columns=columns)
 
 
 def _edge_rules(edges: Mapping[str, str] | None) -> tuple[str, str]:

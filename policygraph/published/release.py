@@ -232,6 +232,10 @@ class Release:
         if found is None:
             raise InputError("this Parquet file is no release: it has no provenance.", code="release.file")
         record = json.loads(found)
+        if "measure" in record:
+            from policygraph.published.measures import MeasureRelease
+
+            return MeasureRelease.of_table(table, record)
         if "cube" in record:
             from policygraph.published.cubes.release import CubeRelease
 

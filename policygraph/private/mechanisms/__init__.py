@@ -7,6 +7,7 @@ from policygraph.private.mechanisms.compare import Comparison, compare
 from policygraph.private.mechanisms.cube import Cube, CubeNoise
 from policygraph.private.mechanisms.exponential import Exponential
 from policygraph.private.mechanisms.kernel import Fitted, Kernel
+from policygraph.private.mechanisms.measured import Measured, MeasuredNoise
 from policygraph.private.mechanisms.partitioned import Partitioned
 from policygraph.private.mechanisms.strategy import MatrixMechanism
 from policygraph.private.mechanisms.transformed import (
@@ -27,6 +28,8 @@ __all__ = [
     "Kernel",
     "Laplace",
     "MatrixMechanism",
+    "Measured",
+    "MeasuredNoise",
     "Mechanism",
     "Noise",
     "Partitioned",

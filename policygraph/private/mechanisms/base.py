@@ -97,6 +97,11 @@ class Calibrated(ABC):
     def stages(self) -> Sequence[str]:
         """Return one sentence for each stage, for people who read the release."""
 
+    def check(self, table: Any) -> None:
+        """Raise for data that this cannot run on; asked before anything is charged."""
+        if hasattr(table, "domain"):
+            self.query.check_domain(table.domain)
+
     def deviation(self, part: int) -> float | Floats:
         """Standard deviation of one value of a part in the units users see, or of each value where they differ."""
         return float(self.factor(part)) * float(np.sqrt(self.noise.variance))

@@ -15,6 +15,7 @@ from policygraph.private.mechanisms.base import Calibrated
 from policygraph.private.mechanisms.kernel import total_error
 from policygraph.private.mechanisms.kernel_choice import ChosenAdditive
 from policygraph.private.mechanisms.kernel_choice import choose as choose_with_facts
+from policygraph.private.mechanisms.measured import Measured
 from policygraph.private.mechanisms.networks import StatisticNoise
 from policygraph.private.mechanisms.strategy import MatrixMechanism, StrategyNoise
 from policygraph.private.mechanisms.transformed import EdgeNoise, TransformedGaussian, TransformedLaplace
@@ -23,6 +24,7 @@ from policygraph.public.loss import Epsilon, Loss
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
 from policygraph.public.query.matrices import MatrixQuery
+from policygraph.public.query.measures import MeasureQuery
 from policygraph.public.query.network_statistics import NetworkStatistic
 from policygraph.public.query.workloads import BoxQuery
 from policygraph.public.reductions.base import graph_of
@@ -104,6 +106,8 @@ def choose(query: Query, policy: Policy, loss: Loss, *, time_limit: float | None
     noise on every answer 7.998e+04.
     """
     query.check_domain(policy.domain)
+    if isinstance(query, MeasureQuery):
+        return Measured().calibrate(query, policy, loss)
     if isinstance(query, NetworkStatistic):
         return StatisticNoise().calibrate(query, policy, loss)
     if policy.constraints:

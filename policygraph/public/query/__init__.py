@@ -8,6 +8,7 @@ from policygraph.public.query.base import AnyDomain, Norm, Part, Query
 from policygraph.public.query.blocks import BlockQuery
 from policygraph.public.query.cuboids import CuboidQuery, all_cuboids, cuboid, cuboids
 from policygraph.public.query.matrices import MatrixQuery, matrix, prefix, ranges
+from policygraph.public.query.measures import MeasureQuery, averages, sums
 from policygraph.public.query.network_statistics import (
     DegreeTail,
     ProjectedDegreeTail,
@@ -15,7 +16,6 @@ from policygraph.public.query.network_statistics import (
     Wedges,
     statistic_from_spec,
 )
-from policygraph.public.query.measures import MeasureQuery, averages, sums
 from policygraph.public.query.networks import AdjacencyQuery, MixingQuery, adjacency, mixing
 from policygraph.public.query.workloads import BoxQuery, all_ranges, boxes, random_boxes, rectangles
 

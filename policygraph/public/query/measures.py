@@ -112,9 +112,7 @@ class MeasureQuery(Query):
         beside = f" by {by}" if by else ""
         weight = self.weights[at]
         out = [
-            Part(
-                f"sum of {self.measure.column}{beside}", part.columns, part.height, weight * self.sum_weight
-            )
+            Part(f"sum of {self.measure.column}{beside}", part.columns, part.height, weight * self.sum_weight)
         ]
         if self.kind == "averages":
             out.append(Part(f"count{beside}", part.columns, part.height, weight * self.count_weight))
@@ -205,7 +203,10 @@ class MeasureQuery(Query):
         )
 
     def to_spec(self) -> dict[str, Any]:
-        spec: dict[str, Any] = {self.kind: [list(names) for names in self.sets], "measure": self.measure.to_spec()}
+        spec: dict[str, Any] = {
+            self.kind: [list(names) for names in self.sets],
+            "measure": self.measure.to_spec(),
+        }
         if set(self.weights) != {1}:
             spec["weights"] = list(self.weights)
         if self.balance != 1:

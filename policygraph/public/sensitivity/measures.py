@@ -39,13 +39,28 @@ def with_measure(query: MeasureQuery, policy: Policy, norm: Norm, deadline: floa
             f"strength={policy.strength!r}: for measures neighbours are known for strength='worst-case' only.",
             code="measure.strength",
         )
-    facts = policy.system.needed
-    if policy.definition == "induced" and not facts:
+    if policy.definition == "induced" and not policy.system.needed:
         return _one_record(query, policy, norm)
-    bare = all(isinstance(f, Total) or (isinstance(f, Cuboid) and not f.names) for f in facts)
-    if policy.graph is not None and not len(policy.system.zeros) and bare:
-        if not facts or policy.graph.bottom == "none":
-            return _best([*_along_edges(query, policy, norm), *_of_value(query, policy, norm)])
+    found = _many(query, policy, norm, deadline)
+    if policy.definition == "blowfish" and policy.system.has_values:
+        # Fewer data sets have the published values, so that the answer without them is an upper bound.
+        return Found(
+            found.upper,
+            0,
+            None,
+            found.method,
+            found.reason,
+            (*found.steps, "the published values were not used"),
+        )
+    return found
+
+
+def _many(query: MeasureQuery, policy: Policy, norm: Norm, deadline: float | None) -> Found:
+    facts, graph = policy.system.needed, policy.graph
+    total = all(isinstance(f, Total) or (isinstance(f, Cuboid) and not f.names) for f in facts)
+    kept = total and graph is not None and graph.bottom == "none"
+    if graph is not None and not len(policy.system.zeros) and (not facts or kept):
+        return _best([*_along_edges(query, policy, norm), *_of_value(query, policy, norm)])
     made = _coupled if policy.definition == "blowfish" else _induced
     return _best([made(query, policy, norm, deadline), *_of_value(query, policy, norm)])
 
@@ -83,7 +98,9 @@ def _one_record(query: MeasureQuery, policy: Policy, norm: Norm) -> Found:
         return Found(0, 0, None, "closed form", "every cell is structurally empty")
     value, level = _single(query, norm)
     witness = Witness.of_change({cell * query.measure.levels + level: 1})
-    reason = "one record more or less changes one cell of every table, most with a value at an end of the range"
+    reason = (
+        "one record more or less changes one cell of every table, most with a value at an end of the range"
+    )
     return Found(value, value, witness, "closed form, one record", reason)
 
 
@@ -146,12 +163,17 @@ def _along_edges(query: MeasureQuery, policy: Policy, norm: Norm) -> list[Found]
 
 
 def _of_edge(query: MeasureQuery, names: frozenset[str], one: int, two: int, norm: Norm) -> int:
-    total = 0
-    p, q = query.sum_weight, query.count_weight
-    for kept, t in zip(query.sets, query.weights, strict=True):
-        entries = [p * one, p * two, q, q] if not names.isdisjoint(kept) else [p * (one - two)]
-        total += sum(abs(t * x) if norm == "l1" else (t * x) ** 2 for x in entries)
-    return total
+    return sum(
+        _of_table(query, t, one, two, changed=not names.isdisjoint(kept), norm=norm)
+        for kept, t in zip(query.sets, query.weights, strict=True)
+    )
+
+
+def _of_table(query: MeasureQuery, t: int, one: int, two: int, *, changed: bool, norm: Norm = "l2") -> int:
+    """What a record that leaves with one value, and one that comes with another, change in a table of weight t."""
+    p, q = t * query.sum_weight, t * query.count_weight
+    entries = [p * one, p * two, q, q] if changed else [p * (one - two)]
+    return sum(abs(x) if norm == "l1" else x * x for x in entries)
 
 
 # Public facts, no graph --------------------------------------------------------------------------------------------------
@@ -187,7 +209,9 @@ def _induced_l1(query: MeasureQuery, policy: Policy, deadline: float | None) -> 
         "every record that a move adds or removes changes each sum by at most half the range beyond the middle, and the middle "
         "times the change of the counts; so the change is at most that of counts of all cells and of the tables, weighted"
     )
-    return _lifted(query, [proof for proof, _ in proofs], upper, "l1", "counts of cells and tables, weighted", reason)
+    return _lifted(
+        query, [proof for proof, _ in proofs], upper, "l1", "counts of cells and tables, weighted", reason
+    )
 
 
 def _induced_l2(query: MeasureQuery, policy: Policy, deadline: float | None) -> Found:
@@ -203,13 +227,32 @@ def _induced_l2(query: MeasureQuery, policy: Policy, deadline: float | None) -> 
     squares = sum(t * t for t in query.weights)
     upper = squares * p * p * far * far * int(cells.power) ** 2
     proofs = [cells]
-    if q:
+    if cells.power == 2:
+        # One record leaves and one comes: as along an edge, with each table changed or not, whichever is more.
+        fixed = [
+            names
+            for names in query.sets
+            if not _certificate(query, policy, {names: 1}, "l1", deadline, 1)[0].power
+        ]
+        upper = max(
+            sum(
+                max(
+                    _of_table(query, t, *ends, changed=c)
+                    for c in ((False,) if names in fixed else (False, True))
+                )
+                for names, t in zip(query.sets, query.weights, strict=True)
+            )
+            for ends in product(query.ends, repeat=2)
+        )
+    elif q:
         counts, _ = _certificate(
             query, policy, dict(zip(query.sets, query.weights, strict=True)), "l2", deadline, 1
         )
         upper += q * q * int(counts.power)
         proofs.append(counts)
-    reason = "all records of a move could fall into one cell of every table, each with the larger end of the range"
+    reason = (
+        "all records of a move could fall into one cell of every table, each with the larger end of the range"
+    )
     return _lifted(query, proofs, upper, "l2", "bound by the longest move", reason)
 
 

@@ -22,8 +22,10 @@ from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
 from policygraph.public.query.cuboids import CuboidQuery
 from policygraph.public.query.matrices import MatrixQuery
+from policygraph.public.query.measures import MeasureQuery
 from policygraph.public.query.networks import AdjacencyQuery, MixingQuery
 from policygraph.public.sensitivity.certificate import Sensitivity
+from policygraph.public.sensitivity.verify_measures import cells_only, measure_checks
 from policygraph.public.sensitivity.verify_moves import naive_moves
 
 __all__ = ["Check", "Verification", "verify"]
@@ -87,6 +89,8 @@ class Verification:
 def verify(certificate: Sensitivity) -> Verification:
     """Check witness and bound of a certificate again."""
     checks: list[Check] = []
+    if isinstance(certificate.query, MeasureQuery):
+        return _of_measure(certificate, certificate.query)
     if certificate.witness is None:
         passed = certificate.lower_power == 0
         checks.append(Check("witness", passed, "none is needed, since nothing is claimed to be attained"))
@@ -98,6 +102,21 @@ def verify(certificate: Sensitivity) -> Verification:
         checks.append(_attained(certificate, before, after))
     checks.append(_bound(certificate))
     return Verification(tuple(checks))
+
+
+def _of_measure(certificate: Sensitivity, query: MeasureQuery) -> Verification:
+    policy, found = certificate.policy, certificate.witness
+    tables = None if found is None else (dict(found.before), dict(found.after))
+    cells = [] if tables is None else [cells_only(query, table) for table in tables]
+    checks = [f(policy, *cells) for f in (_tables, _facts) if cells]
+
+    def neighbours(one: Table, two: Table) -> tuple[str, bool | None, str]:
+        made = _neighbours(policy, one, two)
+        return made.name, made.passed, made.text
+
+    claimed = (certificate.lower_power, certificate.power)
+    rest = measure_checks(query, policy, certificate.norm, claimed, tables, neighbours)
+    return Verification((*checks, *(Check(*each) for each in rest)))
 
 
 def _tables(policy: Policy, before: Table, after: Table) -> Check:
