@@ -14,6 +14,8 @@ from hypothesis import given, settings
 
 from policygraph.public.domain import Domain
 from policygraph.public.graphs import BOTTOM, PolicyGraph
+from policygraph.public.graphs._joining import joined
+from policygraph.public.graphs.listed import Edges
 from tests.oracles import graphs as oracle
 
 
@@ -348,3 +350,22 @@ def test_blocks_of_cells_by_counting_give_the_same_difference_sets(data):
     by_counting = differences.by_counting(domain, rule, several)
     by_pairs = differences.by_edges(domain, rule)
     assert set(differences.maximal(by_counting)) == set(differences.maximal(by_pairs))
+
+
+@given(st.integers(0, 9), st.data())
+@settings(max_examples=150, deadline=None)
+def test_long_lists_of_edges_have_the_components_of_short_ones(spread, data):
+    """Positions by a table or by search, ends in one word or in two, components compiled or not: all the same."""
+    few = data.draw(st.integers(2, 12))
+    pair = st.lists(st.integers(0, few - 1), min_size=2, max_size=2, unique=True)
+    pairs = np.array(data.draw(st.lists(pair, max_size=14)), dtype=np.int64).reshape(-1, 2) << 6 * spread
+    listed = [Edges((few << 6 * spread) + extra, pairs[:, 0], pairs[:, 1]) for extra in (0, 3)]
+    literal = nx.Graph(pairs.tolist())
+    want = sorted({(min(p), max(p)) for p in pairs.tolist()})
+    for rule in listed:
+        assert list(zip(rule.u.tolist(), rule.v.tolist(), strict=True)) == want
+        assert rule.n_components == rule.n - len(literal) + nx.number_connected_components(literal)
+        count, labels = joined(rule._nodes.size, rule._places(rule.u), rule._places(rule.v))
+        plain, same = rule._joined
+        assert (count, labels.tolist()) == (plain, same.tolist())
+        assert all(rule.has_edge(u, v) and v in set(rule.neighbours(u)) for u, v in want)

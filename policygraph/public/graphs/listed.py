@@ -18,6 +18,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Blocks", "Edges"]
 
+MANY = 100_000
+"""Above so many edges the components are searched by a compiled loop, whose first call costs half a second."""
+
+
+def _changes(ordered: Cells) -> Bools:
+    """Where a number differs from the one before it; true at the first."""
+    new = np.ones(ordered.size, dtype=np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    return new
+
 
 class _Listed(Rule):
     """Equality and hash by the bytes of the arrays."""
@@ -152,12 +162,19 @@ class Edges(_Listed):
     def __init__(self, n: int, u: Cells, v: Cells) -> None:
         self.n = n
         low, high = np.minimum(u, v).astype(np.int64), np.maximum(u, v).astype(np.int64)
-        order = np.lexsort((high, low))
-        low, high = low[order], high[order]
-        new = np.ones(low.size, dtype=np.bool_)
-        new[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
-        self.u: Cells = low[new]
-        self.v: Cells = high[new]
+        bits = max(n - 1, 1).bit_length()
+        if 2 * bits < 64:
+            # Both ends in one word are sorted many times faster than two arrays.
+            keys = np.sort((low << bits) | high)
+            keys = keys[_changes(keys)]
+            low, high = keys >> bits, keys & ((1 << bits) - 1)
+        else:
+            order = np.lexsort((high, low))
+            low, high = low[order], high[order]
+            new = _changes(low) | _changes(high)
+            low, high = low[new], high[new]
+        self.u: Cells = low
+        self.v: Cells = high
         self.u.setflags(write=False)
         self.v.setflags(write=False)
 
@@ -180,14 +197,35 @@ class Edges(_Listed):
     @cached_property
     def _nodes(self) -> Cells:
         """Vertices with an edge, ascending. Only these enter the searches, however many others there are."""
-        return np.union1d(self.u, self.v)
+        if self._dense:
+            met = np.zeros(self.n, dtype=np.bool_)
+            met[self.u] = met[self.v] = True
+            return np.flatnonzero(met)
+        ends = np.sort(np.concatenate([self.u, self.v]))
+        return ends[_changes(ends)]
+
+    @property
+    def _dense(self) -> bool:
+        """Whether a table over all vertices is no larger than a few lists of the edges."""
+        return self.n <= 4 * self.u.size
+
+    def _places(self, vertices: Cells) -> Cells:
+        """Positions of vertices, which must have an edge, among those that have one."""
+        if self._nodes.size == self.n:
+            return vertices
+        if not self._dense:
+            return np.searchsorted(self._nodes, vertices)
+        at = np.zeros(self.n, dtype=np.int64)
+        at[self._nodes] = np.arange(self._nodes.size)
+        found: Cells = at[vertices]
+        return found
 
     @cached_property
     def _sparse(self) -> csr_array:
         from scipy.sparse import csr_array
 
         m = self._nodes.size
-        a, b = np.searchsorted(self._nodes, self.u), np.searchsorted(self._nodes, self.v)
+        a, b = self._places(self.u), self._places(self.v)
         ones = np.ones(2 * a.size, dtype=np.int8)
         return csr_array((ones, (np.concatenate([a, b]), np.concatenate([b, a]))), shape=(m, m))
 
@@ -216,8 +254,7 @@ class Edges(_Listed):
 
     @cached_property
     def _keys(self) -> Cells:
-        m = self._nodes.size
-        return np.searchsorted(self._nodes, self.u) * m + np.searchsorted(self._nodes, self.v)
+        return self._places(self.u) * self._nodes.size + self._places(self.v)
 
     def neighbours(self, u: int) -> Iterator[int]:
         """Other ends of the listed pairs of u."""
@@ -252,22 +289,34 @@ class Edges(_Listed):
         return steps
 
     @cached_property
+    def _joined(self) -> tuple[int, Cells]:
+        """Number of components of the vertices with an edge, and the component of each of them."""
+        if self.u.size > MANY:
+            from policygraph.public.graphs._joining import joined
+
+            count, labels = joined(self._nodes.size, self._places(self.u), self._places(self.v))
+        else:
+            from scipy.sparse.csgraph import connected_components
+
+            if not self.u.size:
+                return 0, self._nodes
+            count, labels = connected_components(self._sparse, directed=False)
+        return int(count), labels.astype(np.int64)
+
+    @cached_property
     def _roots(self) -> tuple[Cells, Cells]:
         """Smallest member of the component of each vertex with an edge; sorted vertices that are no root."""
-        from scipy.sparse.csgraph import connected_components
-
-        if not self._nodes.size:
-            return self._nodes, self._nodes
-        _, labels = connected_components(self._sparse, directed=False)
+        count, labels = self._joined
+        first = np.full(count, self._nodes.size, dtype=np.int64)
         # Vertices ascend, so the first appearance of a label is at its smallest member.
-        _, first = np.unique(labels, return_index=True)
+        np.minimum.at(first, labels, np.arange(labels.size))
         roots = self._nodes[first[labels]]
         return roots, self._nodes[roots != self._nodes]
 
     @property
     def n_components(self) -> int:
-        """All vertices but those that are not the smallest of their component."""
-        return self.n - self._roots[1].size
+        """Those of the vertices with an edge, and every other vertex."""
+        return self.n - int(self._nodes.size) + self._joined[0]
 
     def component_of(self, u: int) -> int:
         """How many components start before the one of u."""

@@ -188,8 +188,11 @@ def _write_factor(domain: Domain, name: str, rule: Rule) -> Form:
         return {"partition": blocks} | ({"rest": "singletons"} if rest else {})
     labels = domain.labels(name)
     if isinstance(rule, (Edges, Empty)):
-        pairs = zip(rule.u.tolist(), rule.v.tolist()) if isinstance(rule, Edges) else ()
-        return {"edges": [[labels[u], labels[v]] for u, v in pairs]}
+        if isinstance(rule, Empty):
+            return {"edges": []}
+        if labels == range(rule.size):
+            return {"edges": np.stack([rule.u, rule.v], axis=1).tolist()}
+        return {"edges": [[labels[u], labels[v]] for u, v in zip(rule.u.tolist(), rule.v.tolist())]}
     raise InputError(f"{rule!r} has no plain form.", code="graph.spec", value=rule)
 
 
@@ -200,7 +203,7 @@ def _write_edges(domain: Domain | Network, rule: Edges, lone: tuple[int, ...]) -
         beside = {"attribute": name} if ambiguous(domain) else {}
         below = {"bottom": [domain.labels(name)[u] for u in lone]} if lone else {}
         return {**(form if isinstance(form, dict) else {}), **beside, **below}
-    edges = [[u, v] for u, v in zip(rule.u.tolist(), rule.v.tolist())]
+    edges = np.stack([rule.u, rule.v], axis=1).tolist()
     return {"edges": edges} | ({"bottom": list(lone)} if lone else {})
 
 

@@ -174,11 +174,12 @@ def bounded_roots(graph: PolicyGraph) -> Ints:
     if graph.bottom == "all":
         return np.zeros(0, dtype=np.int64)
     labels = graph.components()
-    _, first = np.unique(labels, return_index=True)
+    first = np.full(int(labels.max(initial=-1)) + 1, labels.size, dtype=np.int64)
+    np.minimum.at(first, labels, np.arange(labels.size))
     if graph.bottom == "some":
         protected = graph.component_of(graph.bottom_cells[0])
         first = first[labels[first] != protected]
-    return first.astype(np.int64)
+    return first
 
 
 def totals_are_exact(policy: Policy, graph: PolicyGraph, totals: Totals) -> bool:
