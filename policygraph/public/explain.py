@@ -15,6 +15,7 @@ from policygraph.public.domain import Network
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
 from policygraph.public.sensitivity import Sensitivity, sensitivity
+from policygraph.public.query.measures import MeasureQuery
 from policygraph.public.system import describe
 
 __all__ = ["Alternative", "Explanation", "explain", "summary"]
@@ -41,6 +42,8 @@ def summary(policy: Policy, query: Query) -> str:
         ("Released", _released(query)),
     ]
     extra = [describe(fact, policy.domain) for fact in policy.system.redundant]
+    if isinstance(query, MeasureQuery):
+        rows.insert(3, ("Measure", f"{query.measure}; its values are secret, too"))
     if extra:
         rows.append(("Note", f"these facts follow from the others and were dropped: {', '.join(extra)}"))
     return "\n".join(f"{name + ':':<9} {text}" for name, text in rows)

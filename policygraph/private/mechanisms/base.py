@@ -267,8 +267,10 @@ def true_answers(query: Query, table: Any) -> Ints:
     return query.answer(table.vector())
 
 
-def certified(query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None) -> Sensitivity:
-    """The certificate to scale noise to: the given one if it fits, or a new one."""
+def certified(
+    query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None, *, values: bool = False
+) -> Sensitivity:
+    """The certificate to scale noise to: the given one if it fits, or a new one; ``values`` for a mechanism that knows values."""
     from policygraph.public.sensitivity import sensitivity as compute
 
     query.check_domain(policy.domain)
@@ -300,3 +302,5 @@ def certified(query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity
             code="mechanism.norm",
         )
     return sensitivity
+    if query.needs_values and not values:
+        query.answer(())

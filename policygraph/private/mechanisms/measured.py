@@ -339,7 +339,7 @@ class Measured(Mechanism):
             known = known if settled else ()
         choice, label = self._choose(query, loss)
         rows = rows.measured_with(choice.sets, choice.weights)
-        proof = certified(rows, policy, loss, sensitivity)
+        proof = certified(rows, policy, loss, sensitivity, values=True)
         # Two choices of one strategy are different requests to a ledger, so that the name tells them apart.
         mark = fingerprint([list(choice.sets), list(choice.weights), rows.to_spec()])[:8]
         name = f"{self.name} {label} {mark}"

@@ -12,7 +12,7 @@ from policygraph.public.constraints.base import AnyDomain
 from policygraph.public.domain import Domain, Network
 from policygraph.public.files.facts import check_name, check_names
 from policygraph.public.files.problems import Path, Problems, near
-from policygraph.public.query import CuboidQuery, MatrixQuery, Query
+from policygraph.public.query import CuboidQuery, MatrixQuery, MeasureQuery, Query
 
 __all__ = ["combine", "read_releases"]
 
@@ -22,6 +22,8 @@ BESIDE = {
     "cuboids": {"weights"},
     "all_cuboids": {"up_to"},
     "matrix": {"name", "row_names", "unit"},
+    "sums": {"measure", "weights"},
+    "averages": {"measure", "weights", "balance"},
 }
 
 
@@ -67,6 +69,14 @@ def _check(kind: str, spec: dict[str, Any], domain: AnyDomain, path: Path, probl
     elif kind == "cuboids":
         for at, names in enumerate(spec["cuboids"]):
             check_names(names, domain, (*path, "cuboids", at), problems)
+    elif kind in ("sums", "averages"):
+        for at, names in enumerate(spec[kind]):
+            check_names(names, domain, (*path, kind, at), problems)
+        if "measure" not in spec:
+            problems.add(
+                (*path, kind),
+                f"{kind} need a measure: expected measure = {{column = 'income', low = 0, high = 100000}} beside them.",
+            )
     elif kind == "prefix" and isinstance(domain, Domain):
         check_name(spec["prefix"], domain, (*path, "prefix"), problems)
     elif kind == "ranges" and isinstance(domain, Domain) and "attribute" in spec["ranges"]:
@@ -113,6 +123,11 @@ def combine(made: list[Query]) -> Query:
     >>> combine([queries.cuboid(domain, "a"), queries.cuboid(domain, "b")])
     CuboidQuery({a}, {b})
     >>> combine([queries.cuboid(domain, "a"), queries.prefix(domain, "b")]).height
+    if any(isinstance(query, MeasureQuery) for query in made):
+        raise InputError(
+            "sums and averages of a measure are a release of their own: expected one [[release]] in the file.",
+            code="file.combine",
+        )
     4
     """
     if len(made) == 1:

@@ -24,7 +24,19 @@ from pydantic_core import PydanticCustomError
 __all__ = ["FACTS", "RELEASES", "File", "Release"]
 
 FACTS = ("total", "cuboid", "cells", "count", "zeros", "degrees", "in_degrees", "out_degrees")
-RELEASES = ("cuboid", "cuboids", "all_cuboids", "total", "ranges", "prefix", "adjacency", "mixing", "matrix")
+RELEASES = (
+    "cuboid",
+    "cuboids",
+    "all_cuboids",
+    "total",
+    "ranges",
+    "prefix",
+    "adjacency",
+    "mixing",
+    "matrix",
+    "sums",
+    "averages",
+)
 LABEL = {"type": ["string", "integer", "number", "boolean"]}
 LABELS = {"type": "array", "items": LABEL}
 
@@ -107,6 +119,12 @@ def _equals(value: Any) -> Any:
     return value
 
 
+def _number(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise _wrong("a number such as 100, 0.01 or '1/3'")
+    return value
+
+
 def _true(value: Any) -> Any:
     if value is not True:
         raise _wrong("true (or leave it out)")
@@ -166,6 +184,9 @@ Equals = Annotated[
     Any, PlainValidator(_equals), WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "array"}]})
 ]
 Yes = Annotated[Any, PlainValidator(_true), WithJsonSchema({"const": True})]
+Number = Annotated[
+    Any, PlainValidator(_number), WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]})
+]
 Names = list[StrictStr]
 Positive = Annotated[StrictInt, Field(ge=1)]
 
@@ -286,6 +307,18 @@ class Matrix(_Table):
     entries: list[Annotated[list[StrictInt], Field(min_length=3, max_length=3)]]
 
 
+class Measure(_Table):
+    """A numeric column with a declared range, for sums and averages."""
+
+    column: StrictStr
+    low: Number
+    high: Number
+    unit: Number = Field(1, description="Granularity: values are rounded to its multiples.")
+    missing: Number = Field(
+        "error", description="'error', 'drop', or the value that a missing one counts with."
+    )
+
+
 class Release(_OneOf):
     """One thing that is released."""
 
@@ -301,6 +334,10 @@ class Release(_OneOf):
     adjacency: Yes = None
     mixing: Groups = None
     matrix: Matrix | None = None
+    sums: Annotated[list[Names], Field(min_length=1)] | None = None
+    averages: Annotated[list[Names], Field(min_length=1)] | None = None
+    measure: Measure | None = None
+    balance: Number = None
     name: StrictStr | None = None
     row_names: Names | None = None
     unit: StrictStr | None = None

@@ -90,6 +90,7 @@ def _known_keys(path: tuple[Any, ...]) -> list[str]:
         "terms": schema.Term,
         "ranges": schema.Ranges,
         "matrix": schema.Matrix,
+        "measure": schema.Measure,
     }
     for part in path:
         model = inside.get(part, model) if isinstance(part, str) else model

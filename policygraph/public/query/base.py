@@ -63,6 +63,9 @@ class Part:
 class Query(ABC):
     """A linear query with integer entries over the cells of a domain."""
 
+    needs_values: bool = False
+    """Whether it is about values of records beyond their cells, so that counts of cells do not answer it."""
+
     def __init__(self, domain: AnyDomain, unit: Fraction = Fraction(1)) -> None:
         self.domain = domain
         self.unit = unit

@@ -62,6 +62,7 @@ class MeasureQuery(Query):
     """
 
     domain: Domain
+    needs_values = True
 
     def __init__(
         self,

@@ -295,9 +295,17 @@ class Sensitivity:
             raise InputError(
                 "no data set can change the answer: there is no witness.", code="sensitivity.no-witness"
             )
+        self._check_cells()
         from policygraph.public.moves.move import Move
 
         return Move.of(self.policy, self.witness.change)
+
+    def _check_cells(self) -> None:
+        if self.query.needs_values:
+            raise InputError(
+                "the two data sets differ in values of records, not only in counts of cells: read them from the witness.",
+                code="sensitivity.values",
+            )
 
     def table(self, which: str = "before") -> Any:
         """One of the two data sets of the witness as a dense vector of counts."""
@@ -305,6 +313,7 @@ class Sensitivity:
             raise InputError(
                 "no data set can change the answer: there is no witness.", code="sensitivity.no-witness"
             )
+        self._check_cells()
         out = np.zeros(self.policy.domain.size, dtype=np.int64)
         for cell, amount in self.witness.before if which == "before" else self.witness.after:
             out[cell] = amount
