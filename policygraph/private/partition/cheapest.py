@@ -1,4 +1,4 @@
-"""Cheapest partitions into runs of cells, exactly. Owns :func:`cheapest_tree` and :func:`cheapest_runs`.
+"""Cheapest partitions into runs of cells, exactly. Owns :func:`cheapest_trees` and :func:`cheapest_runs`.
 
 Costs are whole numbers, and of partitions of equal cost one fixed order decides, which does not depend on the costs: the
 privacy of the choice rests on both. Imports numpy only, and ``_interval_kernels`` when it is needed.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["cheapest_runs", "cheapest_tree"]
+__all__ = ["cheapest_runs", "cheapest_tree", "cheapest_trees"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -42,30 +42,49 @@ def cheapest_tree(costs: list[Ints], size: int) -> list[int]:
     >>> cheapest_tree([np.array([1, 1, 1, 1, 1]), np.array([3, 2]), np.array([9])], 5)
     [0, 1, 2, 4, 5]
     """
+    [starts] = cheapest_trees([cost[None, :] for cost in costs], size)
+    return [*np.flatnonzero(starts).tolist(), size]
+
+
+def cheapest_trees(costs: list[Ints], size: int) -> npt.NDArray[np.bool_]:
+    """Cheapest partitions for many rows of costs: of each, whether a run starts at a cell (see :func:`cheapest_tree`).
+
+    Parameters
+    ----------
+    costs
+        For each j the costs of the full runs in order, one row for each partition.
+    size
+        Number of cells.
+
+    Examples
+    --------
+    >>> cheapest_trees([np.array([[1, 1], [1, 1]]), np.array([[2], [3]])], 2).tolist()
+    [[True, False], [True, True]]
+    """
     exact = _exact(costs, size)
     best = costs[0].astype(object) if exact else costs[0]
-    taken = [np.ones(size, dtype=bool)]
-    while len(best) > 1:
+    rows = len(best)
+    taken: list[npt.NDArray[np.bool_]] = [np.ones((rows, size), dtype=bool)]
+    while best.shape[1] > 1:
         level = len(taken)
-        if len(best) % 2:
-            best = np.append(best, best[:1] * 0)
-        split = best[0::2] + best[1::2]
-        whole = np.zeros(len(split), dtype=bool)
+        if best.shape[1] % 2:
+            best = np.concatenate([best, best[:, :1] * 0], axis=1)
+        split = best[:, 0::2] + best[:, 1::2]
+        whole = np.zeros(split.shape, dtype=bool)
         if level < len(costs):
             own = costs[level].astype(object) if exact else costs[level]
-            whole[: len(own)] = own <= split[: len(own)]
-            split[: len(own)] = np.where(whole[: len(own)], own, split[: len(own)])
+            full = own.shape[1]
+            whole[:, :full] = own <= split[:, :full]
+            split[:, :full] = np.where(whole[:, :full], own, split[:, :full])
         taken.append(whole)
         best = split
-    starts: list[Ints] = []
-    open_runs: Ints = np.zeros(1, dtype=np.int64)
+    starts = np.zeros((rows, size), dtype=bool)
+    still_open = np.ones((rows, 1), dtype=bool)
     for level in range(len(taken) - 1, -1, -1):
-        open_runs = open_runs[open_runs < len(taken[level])]
-        whole = taken[level][open_runs]
-        starts.append(open_runs[whole] << level)
-        rest = open_runs[~whole]
-        open_runs = np.concatenate([2 * rest, 2 * rest + 1])
-    return [*np.sort(np.concatenate(starts)).tolist(), size]
+        still_open = still_open[:, : taken[level].shape[1]]
+        starts[:, :: 1 << level] |= still_open & taken[level]
+        still_open = np.repeat(still_open & ~taken[level], 2, axis=1)
+    return starts
 
 
 def cheapest_runs(costs: list[Ints], lengths: list[int], size: int) -> list[int]:

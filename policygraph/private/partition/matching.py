@@ -64,31 +64,38 @@ class MatchingChooser(Chooser):
         return step
 
     def choose(self, counts: Any, source: Source) -> Partition:
-        flat = np.clip(read_counts(counts, self.size), -TALLEST, TALLEST)
-        partition = Partition.singletons(self.size)
-        for _ in range(self.rounds):
-            if partition.n_buckets == 1:
-                break
-            pairs, singles = self.costs(flat, partition, source)
-            partner = cheapest_cover(pairs, singles).partner
-            partition = partition.coarsen(Partition(np.minimum(partner, np.arange(len(partner)))))
-        return partition
+        return self.choose_many(counts, 1, source)[0]
 
-    def costs(self, counts: Ints, partition: Partition, source: Source) -> tuple[Ints, Ints]:
-        """Noisy costs of all unions of two buckets, and of all buckets, in steps."""
-        n = partition.n_buckets
-        deviations = _deviations(counts, partition)
-        low, high = np.triu_indices(n, 1)
-        pairs, singles = self.step * deviations, self.step * np.diagonal(deviations)
-        upper = pairs[low, high] + self._drawn(self.scale(2), (len(low),), source) + self._charged(self.bias)
-        pairs[low, high] = upper
-        pairs[high, low] = upper
-        np.fill_diagonal(pairs, 0)
+    def choose_many(self, counts: Any, n: int, source: Source) -> list[Partition]:
+        flat = np.clip(read_counts(counts, self.size), -TALLEST, TALLEST)
+        made = [Partition.singletons(self.size)] * n
+        for _ in range(self.rounds):
+            alike: dict[Partition, list[int]] = {}
+            for at, partition in enumerate(made):
+                if partition.n_buckets > 1:
+                    alike.setdefault(partition, []).append(at)
+            for partition, mine in alike.items():
+                pairs, singles = self.costs(flat, partition, len(mine), source)
+                for at, of_pairs, of_singles in zip(mine, pairs, singles, strict=True):
+                    partner = cheapest_cover(of_pairs, of_singles).partner
+                    above = Partition(np.minimum(partner, np.arange(len(partner))))
+                    made[at] = partition.coarsen(above)
+        return made
+
+    def costs(self, counts: Ints, partition: Partition, n: int, source: Source) -> tuple[Ints, Ints]:
+        """Noisy costs of all unions of two buckets, and of all buckets, in steps; n times independently."""
+        deviations = self.step * _deviations(counts, partition)
+        low, high = np.triu_indices(partition.n_buckets, 1)
+        pairs: Ints = np.zeros((n, *deviations.shape), dtype=np.int64)
+        upper = self._drawn(self.scale(2), (n, len(low)), source)
+        upper += deviations[low, high] + self._charged(self.bias)
+        pairs[:, low, high] = upper
+        pairs[:, high, low] = upper
         alone = partition.sizes == 1
-        drawn = np.zeros(n, dtype=np.int64)
+        singles: Ints = np.tile(np.diagonal(deviations) + self._charged(Fraction(0)), (n, 1))
         for cells, which in ((1, alone), (2, ~alone)):
-            drawn[which] = self._drawn(self.scale(cells), (int(which.sum()),), source)
-        return pairs, singles + drawn + self._charged(Fraction(0))
+            singles[:, which] += self._drawn(self.scale(cells), (n, int(which.sum())), source)
+        return pairs, singles
 
     def _drawn(self, scale: Fraction, shape: tuple[int, ...], source: Source) -> Ints:
         if not scale:
