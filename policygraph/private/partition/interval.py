@@ -18,7 +18,7 @@ from policygraph.errors import InputError
 from policygraph.exact import Exact, as_fraction, show
 from policygraph.private.noise import Source, discrete_laplace
 from policygraph.private.partition.base import Chooser, Ints, Partitioner, check_costs, read_counts
-from policygraph.private.partition.cheapest import cheapest_runs, cheapest_tree
+from policygraph.private.partition.cheapest import cheapest_runs, cheapest_trees
 from policygraph.private.partition.deviation import aligned_deviations, sliding_deviations
 from policygraph.public.loss import Epsilon
 from policygraph.public.partition import Partition
@@ -79,17 +79,15 @@ class IntervalChooser(Chooser):
             [aligned_deviations(along, m) for m in lengths] if aligned else sliding_deviations(along, lengths)
         )
         noisy = [self._noisy(found, m, n, source) for found, m in zip(plain, lengths, strict=True)]
-        made: dict[tuple[int, ...], Partition] = {}
-        out = []
-        for at in range(n):
-            costs = [rows[at] for rows in noisy]
-            cuts = tuple(
-                cheapest_tree(costs, self.size) if aligned else cheapest_runs(costs, lengths, self.size)
-            )
-            if cuts not in made:
-                made[cuts] = Partition.intervals(cuts, self.order)
-            out.append(made[cuts])
-        return out
+        if aligned:
+            starts = cheapest_trees(noisy, self.size)
+            cuts = [[*np.flatnonzero(row).tolist(), self.size] for row in starts]
+        else:
+            cuts = [cheapest_runs([rows[at] for rows in noisy], lengths, self.size) for at in range(n)]
+        if n == 1:
+            return [Partition.intervals(cuts[0], self.order)]
+        made = {tuple(found): Partition.intervals(found, self.order) for found in cuts}
+        return [made[tuple(found)] for found in cuts]
 
     def _noisy(self, deviations: Ints, length: int, n: int, source: Source) -> Ints:
         """Costs in sixteenths, n rows of them; exact, and of any size where 64 bits would not do."""
