@@ -86,8 +86,9 @@ class IntervalChooser(Chooser):
             cuts = [cheapest_runs([rows[at] for rows in noisy], lengths, self.size) for at in range(n)]
         if n == 1:
             return [Partition.intervals(cuts[0], self.order)]
-        made = {tuple(found): Partition.intervals(found, self.order) for found in cuts}
-        return [made[tuple(found)] for found in cuts]
+        each = [tuple(found) for found in cuts]
+        made = {found: Partition.intervals(found, self.order) for found in set(each)}
+        return [made[found] for found in each]
 
     def _noisy(self, deviations: Ints, length: int, n: int, source: Source) -> Ints:
         """Costs in sixteenths, n rows of them; exact, and of any size where 64 bits would not do."""
