@@ -15,7 +15,11 @@ import policygraph as pg
 from policygraph.errors import DataError, InputError
 from policygraph.private.counting import Counts, count_cells, tables
 from policygraph.private.counting import counts as counts_module
-from policygraph.private.counting.passes import batches, plan_passes
+from policygraph.public.cubes import shares as matrices
+from policygraph.public.cubes.choose import Task
+from policygraph.public.cubes.groups import batches, grouped
+from policygraph.public.cubes.lattice import Family, Lattice
+from policygraph.public.cubes.variances import block_precisions, cell_variances_adjoint
 
 SIZES = [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16] * 2
 WIDE = pg.Domain({f"a{at}": n for at, n in enumerate(SIZES)})
@@ -49,7 +53,7 @@ def asked(draw):
 @settings(max_examples=150, deadline=None)
 def test_a_plan_counts_every_cuboid_once_in_tables_that_fit(case):
     shape, sets, room = case
-    plan = plan_passes(shape, sets, room)
+    plan = grouped(shape, sets, room)
     met = [axes for made in plan for axes in made.wanted]
     assert sorted(met) == sorted({tuple(sorted(s)) for s in sets})
     for made in plan:
@@ -65,7 +69,7 @@ def test_a_plan_counts_every_cuboid_once_in_tables_that_fit(case):
 
 def test_all_pairs_of_many_attributes_take_few_counts():
     pairs = list(combinations(range(24), 2))
-    plan = plan_passes(SIZES, pairs)
+    plan = grouped(SIZES, pairs)
     assert len(plan) < len(pairs) / 8
 
 
@@ -147,3 +151,50 @@ def test_low_order_tables_of_a_wide_table_end_to_end(tmp_path, loss):
     assert np.array_equal(table.values.reshape(5, 10).sum(axis=1), made.cuboid("a3").values)
     assert np.abs(table.values - truth).mean() < 3 * float(table.deviation)
     assert made.cell(a3=1, a20=2)[0] == table.values[12]
+
+
+@st.composite
+def families(draw):
+    shape = draw(st.lists(st.integers(1, 5), min_size=1, max_size=5))
+    lattice = Lattice(pg.Domain({f"a{at}": n for at, n in enumerate(shape)}))
+    masks = st.integers(0, lattice.base)
+    return lattice, draw(st.sets(masks, min_size=1)), draw(st.sets(masks, min_size=1))
+
+
+@pytest.mark.parametrize("thin", [0.0, 2.0])
+@given(families())
+@settings(max_examples=60, deadline=None)
+def test_shares_of_blocks_are_those_of_passes_over_the_lattice(thin, case):
+    lattice, measured, wanted = case
+    held = matrices.THIN, matrices.LARGE
+    matrices.THIN, matrices.LARGE = thin, 0
+    try:
+        below = Family(lattice, wanted)
+        candidates = np.array(sorted(measured), dtype=np.int64)
+        made = matrices.shares(lattice, below.masks, candidates)
+        everything = Family(lattice, [*measured, *wanted])
+        units = np.zeros((len(everything), len(candidates)))
+        units[everything.at(candidates.tolist()), np.arange(len(candidates))] = 1.0
+        kept = everything.at(below.masks.tolist())
+        assert np.allclose(made @ np.eye(len(candidates)), block_precisions(everything, units)[kept])
+        at = below.at(sorted(wanted))
+        importance = np.arange(1.0, len(at) + 1)
+        cells = matrices.cell_shares(below, below.masks, at, importance)
+        spread = np.zeros((len(below), len(at)))
+        spread[at, np.arange(len(at))] = importance
+        assert np.allclose(cells @ np.eye(len(below)), cell_variances_adjoint(below, spread).T)
+    finally:
+        matrices.THIN, matrices.LARGE = held
+
+
+def test_larger_cuboids_are_measured_where_small_ones_are_too_many():
+    domain = pg.Domain({f"a{at}": 2 for at in range(16)})
+    query = pg.queries.all_cuboids(domain, up_to=2)
+    ones = [1.0] * len(query.sets)
+    made = pg.cubes.BMax(fitted=True).choose(domain, query.sets, ones, pg.Policy(domain), pg.Epsilon(1))
+    task = Task(domain, query.sets, ones, pg.Policy(domain), pg.Epsilon(1))
+    masks = [task.lattice.mask(names) for names in made.sets]
+    assert max(len(names) for names in made.sets) > 2
+    assert made.objective == pytest.approx(float(task.fitted(masks, [1.0] * len(masks)).max()))
+    pairs = [task.lattice.mask(names) for names in query.sets if len(names) == 2]
+    assert made.objective < 0.2 * float(task.fitted(pairs, [1.0] * len(pairs)).max())

@@ -1,7 +1,7 @@
 """The counts of a data set over its domain. Owns :class:`Counts`.
 
 What is in here is private: nothing of it may reach a release but through a mechanism. Its printed form
-shows no number. Imports ``errors``, ``public.domain``, ``counting.source``.
+shows no number. Imports ``errors``, ``public.domain``, ``public.cubes.groups``, ``counting.source``.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from policygraph.errors import DataError, InputError
-from policygraph.private.counting.passes import batches, plan_passes
 from policygraph.private.counting.source import named
+from policygraph.public.cubes.groups import batches, grouped
 from policygraph.public.domain import Domain, Network
 
 __all__ = ["DENSE", "Counts", "Ints"]
@@ -190,7 +190,7 @@ class Counts:
     def cuboids(self, sets: Iterable[Sequence[str]]) -> dict[tuple[str, ...], Ints]:
         """Return the counts of many cuboids, by their attributes in the order of the domain.
 
-        Beyond 10^8 cells of the domain small cuboids share a reading of the records (``counting.passes``); the base is never built.
+        Beyond 10^8 cells of the domain small cuboids share a reading of the records (``public.cubes.groups``); the base is never built.
 
         Examples
         --------
@@ -208,9 +208,9 @@ class Counts:
         out: dict[tuple[str, ...], Ints] = {}
         if () in named_by:
             out[()] = np.array([self.rows], dtype=np.int64)
-        for passes in batches(plan_passes(domain.shape, [axes for axes in named_by if axes]), domain.shape):
-            counted = self._read(domain, [tuple(domain.names[axis] for axis in made.axes) for made in passes])
-            for made, table in zip(passes, counted, strict=True):
+        for groups in batches(grouped(domain.shape, [axes for axes in named_by if axes]), domain.shape):
+            counted = self._read(domain, [tuple(domain.names[axis] for axis in made.axes) for made in groups])
+            for made, table in zip(groups, counted, strict=True):
                 cube = table.reshape([domain.shape[axis] for axis in made.axes])
                 for axes in made.wanted:
                     rest = tuple(at for at, axis in enumerate(made.axes) if axis not in axes)

@@ -2,7 +2,7 @@
 
 A strategy sees the domain, the published cuboids with their importance, the policy and the loss, and never any data. It
 returns cuboids (or interactions) with integer weights; noise is then scaled to the certified sensitivity of these. A user
-can write one: subclass :class:`Strategy` and give it a ``choose``. Imports ``lattice``, ``variances``, ``costs``.
+can write one: subclass :class:`Strategy` and give it a ``choose``. Imports ``lattice``, ``groups``, ``variances``, ``costs``.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from policygraph.errors import InputError
 from policygraph.public.cubes.costs import Costs, costs_of, known_cuboids, unit_variance
+from policygraph.public.cubes.groups import grouped
 from policygraph.public.cubes.lattice import Family, Floats, Lattice
 from policygraph.public.cubes.variances import fitted_factors, known_blocks, plain_factors
 from policygraph.public.domain import Domain
@@ -33,6 +34,10 @@ Sets = Sequence[tuple[str, ...]]
 
 WHOLE_LATTICE = 1 << 12
 """Up to so many subsets of the published attributes all of them may be measured, beyond only what is published."""
+ROOMS = 10
+"""Beyond that, larger cuboids of twice, four times, ... as many cells as the largest published one may be measured, too."""
+MOST_GROUPED = 4096
+MOST_LEVEL = 12
 MOST_CELLS = 10**8
 """A cuboid with more cells is never measured."""
 
@@ -152,9 +157,28 @@ class Task:
     def candidates(self) -> list[int]:
         """Cuboids that may be measured, ascending."""
         few = 1 << self.lattice.level(self.top) <= WHOLE_LATTICE
-        family = Family(self.lattice, [self.top] if few else self.published)
-        fits = [mask for mask in family.masks.tolist() if self.lattice.size(mask) <= MOST_CELLS]
-        return [mask for mask in fits if not self.is_known(mask)]
+        found = set(Family(self.lattice, [self.top] if few else self.published).masks.tolist())
+        for masks in self.groupings:
+            found.update(masks)
+        return [mask for mask in sorted(found) if self._allowed(mask)]
+
+    def _allowed(self, mask: int) -> bool:
+        return self.lattice.size(mask) <= MOST_CELLS and not self.is_known(mask)
+
+    @cached_property
+    def groupings(self) -> list[list[int]]:
+        """Of too many attributes to list all sets: larger cuboids that contain the largest published ones, from small to large."""
+        tops = [self.lattice.axes(mask) for mask in self.lattice.maximal(self.published)]
+        if 1 << self.lattice.level(self.top) <= WHOLE_LATTICE or len(tops) > MOST_GROUPED:
+            return []
+        widest = max(self.lattice.size(self.lattice.mask_of(axes)) for axes in tops)
+        made: list[list[int]] = []
+        for step in range(ROOMS + 1):
+            groups = grouped(self.lattice.domain.shape, tops, min(widest << step, MOST_CELLS))
+            masks = [self.lattice.mask_of(group.axes) for group in groups]
+            if all(self.lattice.level(mask) <= MOST_LEVEL for mask in masks):
+                made.append([mask for mask in masks if self._allowed(mask)])
+        return [[m for m in self.lattice.maximal(self.published) if self._allowed(m)], *made]
 
     @cached_property
     def family(self) -> Family:

@@ -13,6 +13,7 @@ from functools import cached_property
 from heapq import heapify, heappop, heappush
 from itertools import product
 from math import inf, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,10 @@ from policygraph.public.policy import Policy
 __all__ = ["BMax", "Covering", "PMost"]
 
 CLOSE = 1 + 1e-12
+SCANNED = 1 << 29
+"""Ratios times candidates times published cuboids that a greedy scan tries; of larger problems it tries evenly spread ratios."""
+PROVABLE = 1 << 31
+"""With more ratios times candidates times published cuboids nothing is proved."""
 
 
 class Covering:
@@ -42,11 +47,10 @@ class Covering:
     @cached_property
     def ratios(self) -> Floats:
         """For each candidate (row) and wanted cuboid (column) the number of cells that are summed; inf if impossible."""
-        wanted = self.task.wanted
-        sizes = self.task.family.sizes
-        at = self.task.family.at
+        wanted, size = self.task.wanted, self.task.lattice.size
         have, want = np.array(self.masks, dtype=np.int64), np.array(wanted, dtype=np.int64)
-        made = sizes[at(self.masks)][:, None] / sizes[at(wanted)][None, :]
+        large = np.array([float(size(mask)) for mask in self.masks])
+        made = large[:, None] / np.array([float(size(mask)) for mask in wanted])[None, :]
         made[(want[None, :] & ~have[:, None]) != 0] = inf
         return np.asarray(made, dtype=np.float64)
 
@@ -58,6 +62,18 @@ class Covering:
             if not kept or value > kept[-1] * CLOSE:
                 kept.append(value)
         return kept
+
+    def scanned(self, thresholds: list[float]) -> list[float]:
+        """The ratios at which covers are tried: all, or of a large problem evenly spread ones with both ends."""
+        most = max(24, SCANNED // max(1, len(self.masks) * len(self.task.wanted)))
+        if len(thresholds) <= most:
+            return thresholds
+        at = np.unique(np.rint(np.linspace(0, len(thresholds) - 1, most)).astype(np.int64))
+        return [thresholds[i] for i in at.tolist()]
+
+    def provable(self, thresholds: list[float]) -> bool:
+        """Whether a search for proofs fits into memory."""
+        return len(thresholds) * len(self.masks) * len(self.task.wanted) <= PROVABLE
 
     def noise(self, chosen: Sequence[int]) -> float:
         """Variance of the noise when these candidates (positions) are measured alike, in units of the loss."""
@@ -71,9 +87,12 @@ class Covering:
     def fitted(self, chosen: Sequence[int]) -> Floats:
         """Variance of each wanted cuboid after least squares, in units of the loss."""
         weighing = self._weighing
-        q = weighing.from_weights[:, list(chosen)].sum(axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            cells = np.where(weighing.to_cells > 0, weighing.to_cells / q, 0.0).sum(axis=1)
+        ones = np.zeros(len(self.masks))
+        ones[list(chosen)] = 1.0
+        q = weighing.from_weights @ ones
+        cells = weighing.to_cells @ (1.0 / np.where(q > 0, q, 1.0))
+        if not np.all(q > 0):
+            cells[np.asarray(weighing.to_cells @ np.where(q > 0, 0.0, 1.0)) > 0] = inf
         made: Floats = self.noise(chosen) * cells / self.task.wanted_importance
         return made
 
@@ -146,14 +165,18 @@ class Covering:
         return chosen
 
     def prune(self, chosen: list[int], covers: Sequence[int]) -> list[int]:
-        """Drop what the others cover as well, the last taken first kept longest."""
-        kept = list(chosen)
-        for at in list(kept):
-            rest = 0
-            for other in kept:
-                rest |= covers[other] if other != at else 0
-            if covers[at] & ~rest == 0:
-                kept.remove(at)
+        """Drop what the others cover as well, the first taken first."""
+        width = len(self.task.wanted)
+        rows = [_bits(covers[at], width) for at in chosen]
+        often = np.zeros(width, dtype=np.int64)
+        for row in rows:
+            often += row
+        kept = []
+        for at, row in zip(chosen, rows, strict=True):
+            if np.all(often[row] > 1):
+                often -= row
+            else:
+                kept.append(at)
         return kept
 
     def covers(self, weighted: Floats, ratio: float) -> list[int]:
@@ -201,7 +224,8 @@ class BMax(Strategy):
         every = (1 << len(task.wanted)) - 1
         best, chosen = inf, list[int]()
         thresholds = covering.thresholds(weighted)
-        for ratio in thresholds:
+        seen: set[frozenset[int]] = set()
+        for ratio in covering.scanned(thresholds):
             covers = covering.covers(weighted, ratio)
             reach = 0
             for bits in covers:
@@ -211,15 +235,30 @@ class BMax(Strategy):
             for turn in (1, -1):
                 found = covering.prune(covering.greedy(covers, np.ones(len(task.wanted)), turn=turn), covers)
                 if self.fitted:
+                    if frozenset(found) in seen:
+                        continue
+                    seen.add(frozenset(found))
                     value = float((covering.fitted(found) * task.wanted_importance).max())
                 else:
                     value = covering.noise(found) * ratio
                 if value < best * (1 - 1e-12):
                     best, chosen = value, found
+        place = {mask: at for at, mask in enumerate(task.candidates)}
+        for masks in task.groupings:
+            found = [place[mask] for mask in masks]
+            sources = weighted[found].min(axis=0, initial=inf)
+            if np.all(np.isfinite(sources)):
+                fitted = covering.fitted(found) * task.wanted_importance if self.fitted else None
+                value = (
+                    covering.noise(found) * float(sources.max()) if fitted is None else float(fitted.max())
+                )
+                if value < best * (1 - 1e-12):
+                    best, chosen = value, found
         if not chosen:
             raise _nothing()
         bound: float | None = None
-        if self.exact_seconds > 0 and not self.fitted and task.costs.exact:
+        provable = task.costs.exact and not self.fitted and covering.provable(thresholds)
+        if self.exact_seconds > 0 and provable:
             from policygraph.public.cubes.exact import least_maximum
 
             best, chosen, bound = least_maximum(
@@ -288,7 +327,7 @@ class PMost(Strategy):
         # Least squares may halve variances and more, so that choices above the bound can end below it.
         loosened = (limit, 4 * limit, inf) if self.fitted else (limit,)
         thresholds = [r for r in covering.thresholds(ratios) if r <= limit * CLOSE]
-        for ratio, reach in product([*thresholds, limit], loosened):
+        for ratio, reach in product([*covering.scanned(thresholds), limit], loosened):
             covers = covering.covers(ratios, ratio)
             firsts: list[tuple[int, ...]] = [(), (widest,)] if reach == limit else [()]
             for first, turn in product(firsts, (1, -1)):
@@ -307,7 +346,8 @@ class PMost(Strategy):
         if not chosen:
             raise _nothing()
         proved: float | None = None
-        if self.exact_seconds > 0 and task.costs.exact and not self.fitted:
+        provable = task.costs.exact and not self.fitted and covering.provable(thresholds)
+        if self.exact_seconds > 0 and provable:
             from policygraph.public.cubes.exact import most_covered
 
             chosen, proved = most_covered(
@@ -339,6 +379,12 @@ class PMost(Strategy):
             variances = covering.noise(chosen) * covering.ratios[list(chosen)].min(axis=0)
         inside = float(gains[variances <= limit * (1 + 1e-9)].sum())
         return inside, -round(float(variances.mean()), 9), -float(variances.max())
+
+
+def _bits(number: int, width: int) -> Any:
+    """The bits of a number as truth values."""
+    raw = np.frombuffer(number.to_bytes((width + 7) // 8, "little"), dtype=np.uint8)
+    return np.unpackbits(raw, bitorder="little")[:width].astype(np.bool_)
 
 
 def _nothing() -> InputError:

@@ -68,6 +68,11 @@ class Lattice:
             made |= 1 << self.domain.axis(name)
         return made
 
+    @staticmethod
+    def mask_of(axes: Iterable[int]) -> int:
+        """The cuboid of some attributes, given by their positions."""
+        return sum(1 << axis for axis in axes)
+
     def names(self, mask: int) -> tuple[str, ...]:
         """The attributes of a cuboid, in the order of the domain."""
         return tuple(name for axis, name in enumerate(self.domain.names) if mask >> axis & 1)

@@ -7,6 +7,7 @@ program, convex in the logarithms of q, with a concave dual (Theorem 4 of ``docs
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -21,13 +22,13 @@ SHARPNESS = (30.0, 300.0, 3000.0, 30000.0)
 TINY = 1e-250
 
 
-def optimal_precisions(cells: Floats, forms: Floats, goal: Goal) -> tuple[float, Floats]:
+def optimal_precisions(cells: Any, forms: Floats, goal: Goal) -> tuple[float, Floats]:
     """Least (total or largest variance) times (largest cost), with a bound that no precisions beat.
 
     Parameters
     ----------
     cells
-        One row for each published cuboid: its variance is this row times one over the precisions.
+        One row for each published cuboid, dense or sparse: its variance is this row times one over the precisions.
     forms
         One row for each kind of neighbour step: its cost is this row times the precisions.
     goal
@@ -50,7 +51,7 @@ def optimal_precisions(cells: Floats, forms: Floats, goal: Goal) -> tuple[float,
     Cauchy and Schwarz; its root is concave in (c, l), and where it is largest q_S = sqrt(g_S / b_S) attains it.
     """
     if goal == "total":
-        cells = cells.sum(axis=0, keepdims=True)
+        cells = np.asarray(cells.sum(axis=0)).reshape(1, -1)
     bound, shares, prices = _dual(cells, forms)
     best, q = _primal(cells, forms, shares, prices)
     if best > bound * (1 + 1e-5):
@@ -67,17 +68,17 @@ def optimal_precisions(cells: Floats, forms: Floats, goal: Goal) -> tuple[float,
     return bound, q
 
 
-def _value(cells: Floats, forms: Floats, q: Floats) -> float:
+def _value(cells: Any, forms: Floats, q: Floats) -> float:
     return float((cells @ (1 / q)).max() * (forms @ q).max())
 
 
-def _primal(cells: Floats, forms: Floats, c: Floats, prices: Floats) -> tuple[float, Floats]:
+def _primal(cells: Any, forms: Floats, c: Floats, prices: Floats) -> tuple[float, Floats]:
     g, b = c @ cells, prices @ forms
     q = np.sqrt(np.maximum(g, 1e-12 * g.max()) / np.maximum(b, 1e-12 * b.max()))
     return _value(cells, forms, q), q
 
 
-def _smooth(logs: Floats, cells: Floats, forms: Floats, sharpness: float) -> tuple[float, Floats]:
+def _smooth(logs: Floats, cells: Any, forms: Floats, sharpness: float) -> tuple[float, Floats]:
     q = np.exp(np.clip(logs - logs.max(), -60.0, 0.0))
     parts, costs = cells @ (1 / q), forms @ q
     high, c = soft_max(np.log(np.maximum(parts, TINY)), sharpness)
@@ -86,16 +87,16 @@ def _smooth(logs: Floats, cells: Floats, forms: Floats, sharpness: float) -> tup
     return high + dear, slopes
 
 
-def _soft_shares(cells: Floats, forms: Floats, q: Floats, sharpness: float) -> tuple[Floats, Floats]:
+def _soft_shares(cells: Any, forms: Floats, q: Floats, sharpness: float) -> tuple[Floats, Floats]:
     parts, costs = cells @ (1 / q), forms @ q
     c = soft_max(np.log(np.maximum(parts, TINY)), sharpness)[1] / np.maximum(parts, TINY)
     l_ = soft_max(np.log(np.maximum(costs, TINY)), sharpness)[1] / np.maximum(costs, TINY)
     return c / c.sum(), l_ / l_.sum()
 
 
-def _dual(cells: Floats, forms: Floats) -> tuple[float, Floats, Floats]:
+def _dual(cells: Any, forms: Floats) -> tuple[float, Floats, Floats]:
     """Shares that make the bound large: a descent in their logarithms, then multiplicative steps."""
-    m, j = len(cells), len(forms)
+    m, j = cells.shape[0], len(forms)
 
     def shares(point: Floats) -> tuple[Floats, Floats]:
         return _simplex(point[:m]), _simplex(point[m:])

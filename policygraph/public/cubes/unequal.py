@@ -18,6 +18,7 @@ from policygraph.public.cubes.costs import changed_sets
 from policygraph.public.cubes.cover import BMax
 from policygraph.public.cubes.lattice import Family, Floats, Ints
 from policygraph.public.cubes.precisions import optimal_precisions
+from policygraph.public.cubes.shares import cell_shares
 from policygraph.public.cubes.variances import cell_variances_adjoint, known_blocks
 from policygraph.public.cubes.weighing import Goal, Weighing, rounded
 from policygraph.public.domain import Domain
@@ -148,9 +149,12 @@ def optimal_blocks(task: Task, goal: Goal) -> Choice:
     importance = task.wanted_importance
     masks = [int(m) for m in family.masks[free]]
     forms = block_forms(task, family, masks)
-    units = np.zeros((len(family), len(wanted)))
-    units[wanted, np.arange(len(wanted))] = importance
-    cells = np.ascontiguousarray(cell_variances_adjoint(family, units)[free].T)
+    if goal == "total":
+        # Of a sum only the sums over cuboids matter, which takes one vector however many there are.
+        spread = family.spread(task.wanted, importance)
+        cells = cell_variances_adjoint(family, spread)[free][None, :]
+    else:
+        cells = cell_shares(family, family.masks[free], wanted, importance)
     bound, q = optimal_precisions(cells, forms, goal)
     weights = _block_weights(task, masks, q)
     shape = task.lattice.domain.shape

@@ -4,7 +4,7 @@ Weights w of the measured cuboids enter through precisions w^2 of the least-squa
 product of noise and variances does not change when all weights are multiplied, so that logarithms of weights are free. In
 L2 the problem is convex in the squares and one descent finds the optimum; in L1 it is not, and descents from several
 starts are followed by exchanges of one measured cuboid. Floats throughout: the result is rounded to integer
-weights, and only their certified sensitivity scales noise. Imports ``choose``, ``variances``, ``descent``.
+weights, and only their certified sensitivity scales noise. Imports ``choose``, ``shares``, ``variances``, ``descent``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from policygraph.errors import RefusedError
 from policygraph.public.cubes.choose import Task
 from policygraph.public.cubes.descent import minimise
 from policygraph.public.cubes.lattice import Family, Floats, Ints
-from policygraph.public.cubes.variances import block_precisions, cell_variances_adjoint, known_blocks
+from policygraph.public.cubes.shares import cell_shares, shares
+from policygraph.public.cubes.variances import known_blocks
 
 __all__ = ["Goal", "Weighing", "rounded", "soft_max"]
 
@@ -30,7 +31,9 @@ LOWEST = -16.0
 DROPPED = 1e-6
 RANDOM_STARTS = 40
 EXCHANGED = 12
-MOST_CANDIDATES = 4096
+MOST_CANDIDATES = 1 << 14
+MOST_EXCHANGED = 4096
+"""With more candidates single cuboids are not exchanged."""
 SMALL = 1e-4
 """A weight below this share of the largest counts as not measured when cuboids are exchanged."""
 SHARPNESS = (30.0, 300.0, 3000.0)
@@ -42,8 +45,8 @@ class Weighing:
 
     Notes
     -----
-    Precisions of blocks are ``from_weights @ w^2``, variances of published cuboids ``to_cells @ (1 / precisions)``; with some
-    thousand candidates at most these are dense matrices, and many trials are one matrix product.
+    Precisions of blocks are ``from_weights @ w^2``, variances of published cuboids ``to_cells @ (1 / precisions)``: dense matrices
+    for some hundred cuboids, sparse ones for thousands of low order; many trials are one matrix product.
     """
 
     def __init__(self, task: Task, goal: Goal) -> None:
@@ -54,20 +57,19 @@ class Weighing:
                 "Publish fewer, or measure all of them alike.",
                 code="cubes.too-many",
             )
-        family = Family(task.lattice, [*task.candidates, *task.wanted])
-        measured, wanted = family.at(task.candidates), family.at(task.wanted)
+        # Only blocks of published cuboids that are not known need an estimate.
+        family = Family(task.lattice, task.wanted)
+        wanted = family.at(task.wanted)
         self.forms = task.costs.forms
         self.power = 1 if task.loss.norm == "l1" else 2
-        units = np.zeros((len(family), len(measured)))
-        units[measured, np.arange(len(measured))] = 1.0
-        spread = np.zeros((len(family), len(wanted)))
-        spread[wanted, np.arange(len(wanted))] = task.wanted_importance
-        cells = cell_variances_adjoint(family, spread)
-        # Blocks that no published cuboid has, or that are known, need no estimate.
-        free = (cells.max(axis=1) > 0) & ~known_blocks(family, task.known)
-        self.from_weights: Floats = np.ascontiguousarray(block_precisions(family, units)[free])
-        self.to_cells: Floats = np.ascontiguousarray(cells[free].T)
-        self.total: Floats = self.to_cells.sum(axis=0)
+        needed = family.masks[~known_blocks(family, task.known)]
+        self.from_weights = shares(task.lattice, needed, np.array(task.candidates, dtype=np.int64))
+        self.to_cells = cell_shares(family, needed, wanted, task.wanted_importance)
+        self.total: Floats = np.asarray(self.to_cells.sum(axis=0)).ravel()
+        free = self.total > 0
+        if not free.all():
+            self.from_weights, self.to_cells = self.from_weights[free], self.to_cells[:, free]
+            self.total = self.total[free]
 
     def value(self, weights: Floats) -> Floats:
         """Objectives of weights, one column for each trial."""
@@ -83,7 +85,7 @@ class Weighing:
         return np.where(finite, costs * worst, np.inf)
 
     def smooth(
-        self, theta: Floats, matrix: Floats, forms: Floats, sharpness: float, norm: float
+        self, theta: Floats, matrix: Any, forms: Floats, sharpness: float, norm: float
     ) -> tuple[float, Floats]:
         """Logarithm of the objective with soft maxima, and its slopes, at logarithms of some weights.
 
@@ -112,7 +114,7 @@ class Weighing:
     ) -> Floats:
         """Follow the slopes from some weights, those that are 0 left out; soft maxima get sharper in stages."""
         on = np.flatnonzero(weights > DROPPED * weights.max())
-        matrix, forms = np.ascontiguousarray(self.from_weights[:, on]), self.forms[:, on]
+        matrix, forms = self.from_weights[:, on], self.forms[:, on]
         soft = self.goal == "max" or len(self.forms) > 1
         theta = np.log(weights[on] / weights.max())
         for stage in (stages or SHARPNESS) if soft else (1.0,):
@@ -148,7 +150,8 @@ class Weighing:
             found.append(self.best_of(self.descend(start, 60, stages=(100.0,))))
         found.sort(key=lambda item: item[0])
         best = found[0]
-        for value, weights in found[:EXCHANGED]:
+        few = len(starts[0]) <= MOST_EXCHANGED
+        for value, weights in found[: EXCHANGED if few else 0]:
             if time.monotonic() > end:
                 break
             best = min(best, self._exchange(value, weights, end), key=lambda item: item[0])
@@ -197,7 +200,7 @@ class Weighing:
         return np.stack(columns, axis=1)
 
     def _values(self, trials: Floats) -> Floats:
-        width = max(1, BATCH // len(self.from_weights))
+        width = max(1, BATCH // max(1, self.from_weights.shape[0]))
         parts = [self.value(trials[:, at : at + width]) for at in range(0, trials.shape[1], width)]
         return np.concatenate(parts)
 

@@ -1,7 +1,8 @@
-"""How little counting gives many cuboids. Owns :class:`Pass`, :func:`plan_passes` and :func:`batches`.
+"""Few larger cuboids that contain many small ones. Owns :class:`Group`, :func:`grouped` and :func:`batches`.
 
-Looking at every record is what counting costs; a table of some ten thousand cells is summed down in no time. So small cuboids are
-counted together: a larger cuboid of at most ``ROOM`` cells is counted, and all wanted ones inside it are sums. Imports numpy only.
+Two uses. Looking at every record is what counting costs, so that small cuboids are counted together: a larger cuboid of at most ``ROOM``
+cells is counted, and all wanted ones inside it are sums. And of more attributes than can be listed set by set, these larger cuboids are
+worth measuring with noise, too. Imports numpy only.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from math import prod
 
 import numpy as np
 
-__all__ = ["ROOM", "Pass", "batches", "plan_passes"]
+__all__ = ["ROOM", "Group", "batches", "grouped"]
 
 ROOM = 1 << 16
 """Most cells of a cuboid that is counted only so that others can be summed from it."""
@@ -21,13 +22,13 @@ AT_ONCE = 1 << 26
 
 
 @dataclass(frozen=True)
-class Pass:
-    """A cuboid that is counted from the records.
+class Group:
+    """A cuboid, and those that are summed from it.
 
     Attributes
     ----------
     axes
-        Attributes that are counted, ascending.
+        Attributes of the larger cuboid, ascending.
     wanted
         The wanted cuboids that are summed from it, as ascending attributes.
     """
@@ -36,7 +37,7 @@ class Pass:
     wanted: tuple[tuple[int, ...], ...]
 
 
-def plan_passes(shape: Sequence[int], sets: Iterable[Sequence[int]], room: int = ROOM) -> list[Pass]:
+def grouped(shape: Sequence[int], sets: Iterable[Sequence[int]], room: int = ROOM) -> list[Group]:
     """Group cuboids into few that are counted.
 
     Parameters
@@ -51,7 +52,7 @@ def plan_passes(shape: Sequence[int], sets: Iterable[Sequence[int]], room: int =
     Returns
     -------
     list
-        Passes; each wanted cuboid is in exactly one of them.
+        Groups; each wanted cuboid is in exactly one of them.
 
     Notes
     -----
@@ -60,9 +61,9 @@ def plan_passes(shape: Sequence[int], sets: Iterable[Sequence[int]], room: int =
 
     Examples
     --------
-    >>> plan_passes([2, 3, 4], [(0, 1), (1, 2), (0,)])
-    [Pass(axes=(0, 1, 2), wanted=((0,), (0, 1), (1, 2)))]
-    >>> [made.axes for made in plan_passes([2, 3, 4], [(0, 1), (1, 2), (0,)], room=12)]
+    >>> grouped([2, 3, 4], [(0, 1), (1, 2), (0,)])
+    [Group(axes=(0, 1, 2), wanted=((0,), (0, 1), (1, 2)))]
+    >>> [made.axes for made in grouped([2, 3, 4], [(0, 1), (1, 2), (0,)], room=12)]
     [(1, 2), (0, 1)]
     """
     listed = sorted({tuple(sorted(set(axes))) for axes in sets})
@@ -70,7 +71,7 @@ def plan_passes(shape: Sequence[int], sets: Iterable[Sequence[int]], room: int =
     order = sorted(listed, key=lambda axes: (-sizes[axes], axes))
     left = np.array([sum(1 << axis for axis in axes) for axes in order], dtype=np.int64)
     names = np.arange(len(order))
-    out: list[Pass] = []
+    out: list[Group] = []
     while len(left):
         mask, size = int(left[0]), sizes[order[int(names[0])]]
         while True:
@@ -89,28 +90,28 @@ def plan_passes(shape: Sequence[int], sets: Iterable[Sequence[int]], room: int =
             mask, size = mask | -bit, size * -n
         inside = (left & ~np.int64(mask)) == 0
         axes = tuple(axis for axis in range(len(shape)) if mask >> axis & 1)
-        out.append(Pass(axes, tuple(sorted(order[int(at)] for at in names[inside]))))
+        out.append(Group(axes, tuple(sorted(order[int(at)] for at in names[inside]))))
         left, names = left[~inside], names[~inside]
     return out
 
 
-def batches(passes: Sequence[Pass], shape: Sequence[int], most: int = AT_ONCE) -> Iterator[list[Pass]]:
+def batches(groups: Sequence[Group], shape: Sequence[int], most: int = AT_ONCE) -> Iterator[list[Group]]:
     """Cut a plan into readings of the records whose tables fit into memory together.
 
     Examples
     --------
-    >>> plan = plan_passes([2, 3, 4], [(0, 1), (1, 2), (0,)], room=12)
+    >>> plan = grouped([2, 3, 4], [(0, 1), (1, 2), (0,)], room=12)
     >>> [len(group) for group in batches(plan, [2, 3, 4], most=12)]
     [1, 1]
     """
-    group: list[Pass] = []
+    together: list[Group] = []
     cells = 0
-    for made in passes:
+    for made in groups:
         size = prod(shape[axis] for axis in made.axes)
-        if group and cells + size > most:
-            yield group
-            group, cells = [], 0
-        group.append(made)
+        if together and cells + size > most:
+            yield together
+            together, cells = [], 0
+        together.append(made)
         cells += size
-    if group:
-        yield group
+    if together:
+        yield together
