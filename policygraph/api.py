@@ -383,6 +383,7 @@ def _describe(ready: Calibrated, source: Source) -> dict[str, str]:
         "noise": ready.noise.distribution,
         "parameter": str(ready.noise.parameter),
         "source": "secure" if source.private else source.describe(),
+        **({"settings": ready.settings} if ready.settings else {}),
     }
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import policygraph as pg
 from policygraph.public.graphs import Path, Product
+from policygraph.public.partition import Partition
 from policygraph.public.reductions.base import Reduction
 
 
@@ -44,3 +45,99 @@ def test_noise_that_cannot_be_drawn_is_refused_before_data(partitioner):
     policy = pg.Policy(domain, pg.PolicyGraph.line(domain))
     with pytest.raises(pg.RefusedError, match="at most 2"):
         pg.Partitioned(partitioner).calibrate(pg.queries.identity(domain), policy, pg.Epsilon("1e-12"))
+
+
+AGES = pg.Domain({"age": 4})
+CELLS = pg.queries.identity(AGES)
+LINE = pg.Policy(AGES, pg.PolicyGraph.line(AGES))
+APART = pg.Policy(AGES, pg.PolicyGraph.partition(AGES, [[0, 1], [2, 3]]))
+TABLE = [50, 60, 100, 200]
+
+
+@pytest.mark.parametrize("then", [None, pg.Laplace(), pg.TransformedLaplace(), pg.TransformedConsistent()])
+@pytest.mark.parametrize("buckets", [[0, 0, 1, 1], [0, 0, 0, 0], [0, 1, 2, 2]])
+def test_partitions_do_not_publish_totals_of_components(buckets, then):
+    """Buckets that are whole components had sensitivity 0, and their counts came out as they are."""
+    ready = pg.Partitioned(Partition(buckets), then=then).calibrate(CELLS, APART, pg.Epsilon("0.1"))
+    source = pg.SeededSource("totals")
+    sums = {tuple(np.bincount(buckets, ready.run(TABLE, source).values())) for _ in range(12)}
+    assert all(len({made[at] for made in sums}) > 3 for at in set(buckets))
+
+
+def test_totals_that_are_public_stay_exact_in_partitions():
+    facts = [pg.LinearCount([({"age": [0, 1]}, 1)]), pg.LinearCount([({"age": [2, 3]}, 1)])]
+    policy = pg.Policy(AGES, APART.graph, facts)
+    ready = pg.Partitioned(Partition([0, 0, 1, 1])).calibrate(CELLS, policy, pg.Epsilon("0.1"))
+    assert ready.run(TABLE, pg.SeededSource(1)).values().tolist() == [55, 55, 150, 150]
+
+
+MEASURED = [
+    pg.MatrixMechanism(kind, over=over)
+    for kind in ("identity", "tree", "wavelet")
+    for over in ("cells", "edges")
+]
+
+
+@pytest.mark.parametrize("mechanism", [*MEASURED, pg.Partitioned()])
+def test_mechanisms_on_mechanisms_answer_what_was_asked(mechanism):
+    """Wavelet coefficients and prefix sums were taken for counts."""
+    loss = pg.Epsilon(80)
+    for built in (pg.Partitioned(Partition([0, 1, 2, 3]), then=mechanism), pg.Transformed(mechanism)):
+        for query in (CELLS, pg.queries.prefix(AGES)):
+            made = built.calibrate(query, LINE, loss).run(TABLE, pg.SeededSource(1)).values()
+            assert np.allclose(made, query.answer(TABLE), atol=1.5)
+    chosen = pg.Partitioned(then=mechanism).calibrate(CELLS, LINE, loss)
+    assert len(chosen.run([0, 0, 0, 0], pg.SeededSource(1)).values()) == 4
+
+
+def test_a_mechanism_without_answers_is_no_part_of_another():
+    for built in (pg.Partitioned(then=pg.Cube()), pg.Transformed(pg.Cube())):
+        with pytest.raises(pg.InputError, match="publishes more"):
+            built.calibrate(CELLS, LINE, pg.Epsilon(1))
+
+
+def test_cycles_that_a_partition_may_close_are_refused_before_data():
+    """Whether a run failed depended on the buckets, after the budget was spent."""
+    mechanism = pg.Transformed(pg.Laplace())
+    tree = pg.Policy(AGES, pg.PolicyGraph.from_edges(AGES, [(0, 1), (0, 2), (1, 3)]))
+    for partitioner, policy in (
+        (pg.Matchings(), LINE),
+        (pg.Intervals(order=[0, 2, 1, 3]), LINE),
+        (pg.Intervals(), tree),
+    ):
+        with pytest.raises(pg.RefusedError, match="cycle"):
+            pg.Partitioned(partitioner, then=mechanism).calibrate(CELLS, policy, pg.Epsilon(1))
+        pg.Partitioned(partitioner, then=pg.Transformed(pg.Laplace(), spanning=True)).calibrate(
+            CELLS, policy, pg.Epsilon(1)
+        )
+    for policy in (LINE, pg.Policy(AGES)):
+        ready = pg.Partitioned(then=mechanism).calibrate(CELLS, policy, pg.Epsilon(1))
+        for seed in range(20):
+            ready.run([0, 0, 3, 9], pg.SeededSource(seed))
+
+
+def test_another_partition_is_another_request(tmp_path):
+    """The ledger returned the release of other buckets."""
+
+    def labels(mechanism):
+        made = pg.release(CELLS, LINE, TABLE, epsilon=1, ledger=tmp_path / "book.db", mechanism=mechanism)
+        return made.record["partition"]["labels"], made.to_bytes()
+
+    assert labels(pg.Partitioned(Partition([0, 0, 1, 1])))[0] == [0, 0, 1, 1]
+    assert labels(pg.Partitioned(Partition([0, 1, 1, 0])))[0] == [0, 1, 1, 0]
+    orders = [pg.Intervals(order=order) for order in (None, [0, 2, 1, 3], [3, 1, 2, 0])]
+    asked = [*orders, pg.Intervals("sliding"), pg.Intervals(bias=9), pg.Matchings(), pg.Matchings(rounds=2)]
+    made = [labels(pg.Partitioned(each))[1] for each in asked]
+    made += [
+        labels(pg.Partitioned(then=each))[1]
+        for each in (pg.TransformedConsistent(), pg.Transformed(pg.Laplace()))
+    ]
+    assert len(set(made)) == len(made)
+    assert labels(pg.Partitioned())[1] == made[0]
+
+
+@pytest.mark.parametrize("table", [[-5, 1, 1, 1], [1.5, 2, 3, 4], [1, 2, 3]])
+def test_partitions_check_their_table(table):
+    ready = pg.Partitioned().calibrate(CELLS, LINE, pg.Epsilon(1))
+    with pytest.raises(pg.InputError):
+        ready.run(np.array(table), pg.SeededSource(1))

@@ -25,7 +25,17 @@ from policygraph.public.sensitivity.certificate import Sensitivity
 from policygraph.published.release import Release, Table, plain, scaled
 from policygraph.version import __version__
 
-__all__ = ["Calibrated", "Mechanism", "Noise", "certified", "check_loss", "true_answers"]
+__all__ = [
+    "Calibrated",
+    "Mechanism",
+    "Noise",
+    "answer_parts",
+    "answers_of",
+    "certified",
+    "check_answers",
+    "check_loss",
+    "true_answers",
+]
 
 DENSE_CELLS = 50_000_000
 """Above this many cells a cube is never built; its tables are counted one by one."""
@@ -93,6 +103,18 @@ class Calibrated(ABC):
         """
         return np.stack([self.noisy(table, source) for _ in range(n)])
 
+    def to_answers(self, points: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Answers of the query from an output of :meth:`noisy`, in lattice units: what other mechanisms build on.
+
+        Post-processing. Most outputs are the answers already.
+        """
+        return points
+
+    @property
+    def settings(self) -> str:
+        """What tells two requests apart beside the name and the noise, for the ledger; empty where nothing does."""
+        return ""
+
     @abstractmethod
     def stages(self) -> Sequence[str]:
         """Return one sentence for each stage, for people who read the release."""
@@ -147,7 +169,7 @@ class Calibrated(ABC):
                     "name": part.name,
                     "columns": list(part.columns),
                     "height": part.height,
-                    "integer": factor.denominator == 1,
+                    "integer": factor.denominator == 1 and np.asarray(points).dtype.kind in "iu",
                     "standard_deviation": plain(deviation),
                     "within_95": plain(within),
                 }
@@ -249,6 +271,40 @@ def _dropping(policy: Policy) -> list[str]:
     return [f"Records with labels outside the domain were left out; whether a record was left out is {said}."]
 
 
+def answers_of(ready: Calibrated, outputs: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Answers from several outputs, one in each row."""
+    if type(ready).to_answers is Calibrated.to_answers:
+        return outputs
+    return np.stack([ready.to_answers(row) for row in outputs])
+
+
+def check_answers(ready: Calibrated) -> Calibrated:
+    """Refuse a mechanism from whose output no answers can be had, so that no other can build on it."""
+    if type(ready).to_answers is Calibrated.to_answers and type(ready).publish is not Calibrated.publish:
+        raise InputError(
+            f"{ready.mechanism} publishes more than the counts it is asked for: expected a mechanism for counts, such as "
+            "Laplace, TransformedConsistent or MatrixMechanism.",
+            code="mechanism.inner",
+            value=ready.mechanism,
+        )
+    return ready
+
+
+def answer_parts(query: Query, cells: Floats) -> Floats:
+    """Answer a query from cells that need not be whole, in lattice units.
+
+    Notes
+    -----
+    A query answers whole numbers only, so the cells are multiplied by a power of two and rounded: post-processing, and
+    finer than what a float can tell.
+    """
+    if query.is_identity:
+        return cells
+    reach = float(np.abs(cells).sum()) + 1.0
+    fine = 2.0 ** min(40, max(0, 52 - int(np.ceil(np.log2(reach)))))
+    return np.asarray(query.answer(np.rint(cells * fine).astype(np.int64)) / fine)
+
+
 def _check_size(size: int, query: Query) -> None:
     if size != query.domain.size:
         raise InputError(f"a table of {size} cells: expected {query.domain.size}.", code="mechanism.table")
@@ -275,6 +331,8 @@ def certified(
 
     query.check_domain(policy.domain)
     check_loss(loss)
+    if query.needs_values and not values:
+        query.answer(())
     if query.height > MOST_ANSWERS:
         raise RefusedError(
             f"{query!r} has {query.height:,} answers: expected at most {MOST_ANSWERS:,}. Ask for sums of cells, such as "
@@ -302,5 +360,3 @@ def certified(
             code="mechanism.norm",
         )
     return sensitivity
-    if query.needs_values and not values:
-        query.answer(())

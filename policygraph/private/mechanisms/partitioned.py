@@ -11,16 +11,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from hashlib import sha256
 from typing import Any, Literal
 
 import numpy as np
 
 from policygraph.errors import InputError
 from policygraph.exact import Exact, as_fraction, show
-from policygraph.private.mechanisms.additive import Laplace
-from policygraph.private.mechanisms.base import Calibrated, Floats, Ints, Mechanism, Noise, certified
+from policygraph.private.mechanisms.base import (
+    Calibrated,
+    Floats,
+    Ints,
+    Mechanism,
+    Noise,
+    answer_parts,
+    answers_of,
+    certified,
+)
 from policygraph.private.mechanisms.partitioned_noise import MOST_ENTRIES, noise_of_answers
-from policygraph.private.mechanisms.transformed import TransformedLaplace
+from policygraph.private.mechanisms.partitioned_second import check_then, second_step, total_of
 from policygraph.private.noise import Source
 from policygraph.private.partition import Chooser, Intervals, Partitioner
 from policygraph.private.partition.base import read_counts
@@ -29,12 +38,11 @@ from policygraph.public.partition import Partition, merge_policy
 from policygraph.public.policy import Policy
 from policygraph.public.query import identity
 from policygraph.public.query.base import Query
-from policygraph.public.reductions.base import graph_of
-from policygraph.public.reductions.tree import is_forest
+from policygraph.public.reductions.base import Totals, graph_of, totals_are_exact
 from policygraph.public.sensitivity.certificate import Sensitivity
 from policygraph.published.release import Release
 
-__all__ = ["BucketNoise", "Partitioned", "PartitionedNoise", "second_step"]
+__all__ = ["BucketNoise", "Partitioned", "PartitionedNoise"]
 
 MEAN = 0.75
 """Mean absolute value over standard deviation: 0.71 for a Laplace variable, 0.75 for the difference of two."""
@@ -42,30 +50,6 @@ SHOWN = 1_000_000
 """Partitions of at most so many cells are written into the record of a release."""
 KEPT = 4096
 """Second steps that are kept, for those who run many times on few cells."""
-
-
-def second_step(policy: Policy, loss: Epsilon, then: Mechanism | None) -> Calibrated:
-    """Fix the noise on the cells of a (merged) policy: by a given mechanism, or the better of two without data.
-
-    Notes
-    -----
-    On the edges a cell gets the noise of as many edges as it has, of variance 2 / epsilon^2 each; by itself it gets at most
-    8 / epsilon^2. So edges are tried where a cell has fewer than four on average.
-    """
-    query = identity(policy.domain)
-    if then is not None:
-        return then.calibrate(query, policy, loss)
-    plain = Laplace().calibrate(query, policy, loss)
-    graph = graph_of(policy)
-    if not is_forest(graph) and graph.n_edges >= 2 * graph.size:
-        return plain
-    edges = TransformedLaplace(route="edges").calibrate(query, policy, loss)
-    return min((edges, plain), key=_total)
-
-
-def _total(ready: Calibrated) -> float:
-    squares = np.square(ready.deviation(0))
-    return float(np.sum(np.broadcast_to(squares, (ready.query.height,))))
 
 
 @dataclass(frozen=True)
@@ -97,22 +81,14 @@ class BucketNoise(Calibrated):
 
     def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
         sums = self.partition.sums(read_counts(table, self.partition.size))
-        return self.second.noisy_many(sums, n, source)
+        return answers_of(self.second, self.second.noisy_many(sums, n, source))
 
     def answers(self, counts: Ints) -> Floats:
-        """Spread counts of buckets over their cells and answer the query, in lattice units.
+        """Spread counts of buckets over their cells and answer the query, in lattice units."""
+        return answer_parts(self.query, self.partition.spread(counts))
 
-        Notes
-        -----
-        A query answers whole numbers only, so the cells are multiplied by a power of two and rounded: post-processing, and
-        finer than what a float can tell.
-        """
-        cells = self.partition.spread(counts)
-        if self.query.is_identity:
-            return cells
-        reach = float(np.abs(cells).sum()) + 1.0
-        fine = 2.0 ** min(40, max(0, 52 - int(np.ceil(np.log2(reach)))))
-        return self.query.answer(np.rint(cells * fine).astype(np.int64)) / fine
+    def to_answers(self, points: Any) -> Floats:
+        return self.answers(points)
 
     @cached_property
     def errors(self) -> tuple[Floats, Floats]:
@@ -163,6 +139,10 @@ class PartitionedNoise(Calibrated):
     chooser: Chooser | Partition
     then: Mechanism | None
     second_loss: Epsilon
+    totals: Totals = "auto"
+    """Whether step 2 may release totals of components exactly, which the merged graph alone does not tell."""
+    about: str = ""
+    """What else the partitioner was told, for :attr:`settings`."""
     _ready: dict[Partition, BucketNoise] = field(default_factory=dict, repr=False, compare=False)
 
     def choose(self, table: Any, source: Source) -> Partition:
@@ -181,7 +161,7 @@ class PartitionedNoise(Calibrated):
             if len(self._ready) >= KEPT:
                 self._ready.clear()
             merged = merge_policy(self.policy, partition)
-            second = second_step(merged, self.second_loss, self.then)
+            second = second_step(merged, self.second_loss, self.then, self.totals)
             given = ["The buckets were given beforehand and do not depend on the data."]
             said = tuple(given if isinstance(self.chooser, Partition) else self.chooser.stages())
             self._ready[partition] = BucketNoise(
@@ -231,16 +211,31 @@ class PartitionedNoise(Calibrated):
         alike: dict[Partition, list[int]] = {}
         for at, partition in enumerate(chosen):
             alike.setdefault(partition, []).append(at)
-        out = np.empty((n, 2, self.policy.domain.size), dtype=np.int64)
+        found = {p: self.on(p).noisy_many(table, len(mine), source) for p, mine in alike.items()}
+        kind = np.result_type(np.int64, *(counts.dtype for counts in found.values()))
+        out = np.empty((n, 2, self.policy.domain.size), dtype=kind)
         for partition, mine in alike.items():
-            counts = self.on(partition).noisy_many(table, len(mine), source)
             out[mine, 0] = partition.labels
-            out[mine, 1] = counts[:, partition.labels]
+            out[mine, 1] = found[partition][:, partition.labels]
         return out.reshape(n, -1)
+
+    def to_answers(self, points: Any) -> Floats:
+        """Answers from an output of :meth:`noisy`, in lattice units."""
+        size = self.policy.domain.size
+        partition = Partition(points[:size].astype(np.int64))
+        first = np.unique(partition.labels, return_index=True)[1]
+        return self.on(partition).answers(points[size:][first])
+
+    @property
+    def settings(self) -> str:
+        second = self._expected.second
+        return f"{self.about}; {self.then!r}; {second.mechanism} {second.settings}".strip()
 
     def run(self, table: Any, source: Source) -> Release:
         if hasattr(table, "vector"):
             self.query.check_domain(table.domain)
+        else:
+            self.policy.check_table(read_counts(table, self.policy.domain.size))
         ready = self.on(self.choose(table, source))
         counts = ready.noisy(table, source)
         return ready.publish(ready.answers(counts), source)  # type: ignore[arg-type]
@@ -324,6 +319,10 @@ class Partitioned(Mechanism):
                 code="partition.query",
             )
         plain = _moves_are_edges(policy)
+        graph = graph_of(policy)
+        # A graph without edges hides nothing at all; one with edges does not say that totals may be told.
+        told = graph.n_edges == 0 or totals_are_exact(policy, graph, "auto")
+        totals: Totals = "exact" if told else "noisy"
         proof = certified(identity(policy.domain), plain, loss, sensitivity)
         if isinstance(self.partitioner, Partition):
             if self.partitioner.size != size:
@@ -331,15 +330,22 @@ class Partitioned(Mechanism):
                     f"a partition of {self.partitioner.size} cells: expected {size}.", code="partition.graph"
                 )
             made = f"{self.name}(given buckets)"
-            return PartitionedNoise(made, query, policy, loss, proof, self.partitioner, self.then, loss)
+            about = sha256(self.partitioner.labels.tobytes()).hexdigest()
+            ready = PartitionedNoise(
+                made, query, policy, loss, proof, self.partitioner, self.then, loss, totals, about
+            )
+            ready.on(self.partitioner)  # what cannot be released is refused now, not after data were read
+            return ready
+        check_then(self.then, self.partitioner, graph)
         changes = proof.power
         # The noise of a bucket is inversely proportional to epsilon, but for the rounding of discrete laws.
-        whole = MEAN * float(np.sqrt(_total(second_step(plain, loss, self.then)) / size))
+        whole = MEAN * float(np.sqrt(total_of(second_step(plain, loss, self.then, totals)) / size))
         share = self._share(changes, whole * float(loss.value))
         first, rest = loss.split([share, 1 - share])
         chooser = self.partitioner.calibrate(size, changes, first, whole / float(1 - share))
         made = f"{self.name}({self.partitioner.name}, share {show(share)})"
-        return PartitionedNoise(made, query, policy, loss, proof, chooser, self.then, rest)
+        about = self.partitioner.settings
+        return PartitionedNoise(made, query, policy, loss, proof, chooser, self.then, rest, totals, about)
 
     def _share(self, changes: Fraction, noise: float) -> Fraction:
         if self.share != "auto":

@@ -23,6 +23,7 @@ from policygraph.private.mechanisms.base import (
     Ints,
     Mechanism,
     Noise,
+    answer_parts,
     certified,
     check_loss,
 )
@@ -122,19 +123,15 @@ class StrategyNoise(Calibrated):
         return self.strategy.estimate(points[:height], points[height:])
 
     def answers(self, points: Ints) -> Floats:
-        """Return W A^+ of an output of :meth:`noisy`, in lattice units.
+        """Return W A^+ of an output of :meth:`noisy`, in lattice units."""
+        return answer_parts(self.query, self.cells(points))
 
-        Notes
-        -----
-        A query answers whole numbers only, so the cells are multiplied by a power of two and rounded: post-processing, and
-        finer than what a float can tell.
-        """
-        cells = self.cells(points)
-        if self.query.is_identity:
-            return cells
-        reach = float(np.abs(cells).sum()) + 1.0
-        fine = 2.0 ** min(40, max(0, 52 - int(np.ceil(np.log2(reach)))))
-        return np.asarray(self.query.answer(np.rint(cells * fine).astype(np.int64)) / fine)
+    def to_answers(self, points: Any) -> Floats:
+        return self.answers(points)
+
+    @property
+    def settings(self) -> str:
+        return self.strategy.fingerprint
 
     def publish(self, points: Ints, source: Source) -> Release:
         """Make a release of an output of :meth:`noisy` (post-processing)."""

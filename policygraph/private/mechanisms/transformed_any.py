@@ -16,7 +16,17 @@ import numpy as np
 
 from policygraph.errors import InputError
 from policygraph.private.mechanisms.additive import Additive
-from policygraph.private.mechanisms.base import Calibrated, Floats, Ints, Mechanism, Noise, check_loss
+from policygraph.private.mechanisms.base import (
+    Calibrated,
+    Floats,
+    Ints,
+    Mechanism,
+    Noise,
+    answer_parts,
+    answers_of,
+    check_answers,
+    check_loss,
+)
 from policygraph.private.noise import Source
 from policygraph.public.domain import Domain
 from policygraph.public.loss import Epsilon, Loss, Rho
@@ -65,7 +75,7 @@ class OnForest(Calibrated):
         values = self.reduction.apply(table.vector() if hasattr(table, "vector") else table)
         free = np.ones(len(values), dtype=bool)
         free[self.reduction.fixed] = False
-        found = run(values[free])
+        found = answers_of(self.inner, run(values[free]))
         if found.shape[1:] != (int(free.sum()),):
             raise InputError(
                 f"{self.inner.mechanism} returned an array of shape {found.shape[1:]}: expected one number for each of "
@@ -74,9 +84,16 @@ class OnForest(Calibrated):
             )
         out = []
         for row in found:
-            values[free] = row
-            out.append(self.query.answer(self.reduction.invert(values)))
+            laid = values.astype(found.dtype)
+            laid[free] = row
+            cells = self.reduction.invert(laid)
+            whole = found.dtype.kind in "iu"
+            out.append(self.query.answer(cells) if whole else answer_parts(self.query, cells))
         return np.stack(out)
+
+    @property
+    def settings(self) -> str:
+        return self.inner.settings
 
     @cached_property
     def _deviations(self) -> Floats:
@@ -169,6 +186,6 @@ class Transformed(Mechanism):
             part = Epsilon(loss.value / reduction.stretch)
         else:
             part = Rho(loss.value / reduction.stretch**2)
-        inner = self.inner.calibrate(identity(edges), Policy(edges), part)
+        inner = check_answers(self.inner.calibrate(identity(edges), Policy(edges), part))
         name = f"{self.name}({inner.mechanism}, stretch {reduction.stretch}, {len(reduction.fixed)} exact totals)"
         return OnForest(name, query, policy, loss, reduction, inner)

@@ -64,6 +64,11 @@ class Partitioner(ABC):
     weight: float
     """How much a partitioner misses for lack of budget, against the noise of one bucket; for the split of epsilon."""
 
+    @property
+    def settings(self) -> str:
+        """All that tells two of a kind apart, for the ledger."""
+        return repr(self)
+
     @abstractmethod
     def calibrate(self, size: int, changes: Fraction, loss: Epsilon, noise: float) -> Chooser:
         """Fix the noise for a number of cells, without data.
