@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import networkx
 import numpy as np
 import pytest
 
 import policygraph as pg
+from policygraph.cli.app import run
+from policygraph.public.explain import explain
 
 
 @pytest.fixture
@@ -65,9 +69,8 @@ def test_degrees_come_as_mapping_or_as_networkx_gives_them(club: networkx.Graph)
     for given in (dict(club.degree()), club.degree(), club.degree):
         fact = pg.Degrees(given)
         assert fact.values(network) == tuple(club.degree(v) for v in fact.nodes)
-        for strength in ("worst-case", "markov"):
-            one = pg.sensitivity(query, pg.Policy(network, constraints=[fact], strength=strength))
-            assert one.power == pg.sensitivity(query, listed.with_strength(strength)).power
+        one = pg.sensitivity(query, pg.Policy(network, constraints=[fact], strength="markov"))
+        assert one.power == pg.sensitivity(query, listed.with_strength("markov")).power
     some = pg.Degrees({33: 17, 0: 16})
     assert some.positions(network).tolist() == [33, 0]
     assert some.values(network) == (17, 16)
@@ -145,3 +148,70 @@ def test_node_privacy_needs_no_named_mechanism_either(club: networkx.Graph) -> N
         pg.release(pg.queries.total(network), pg.NodePrivacy(network), club, epsilon=1)
     with pytest.raises(pg.InputError):
         pg.queries.from_spec(network, {"statistic": "hexagons"})
+
+
+def _picture(policy: pg.Policy, query: pg.Query) -> tuple[str, ...]:
+    """All words of the drawing of the worst pair."""
+    from matplotlib.figure import Figure
+
+    axes = Figure().add_subplot()
+    pg.sensitivity(query, policy).move().draw(axes)
+    _, legend = axes.get_legend_handles_labels()
+    return (axes.get_title(), *legend, *(text.get_text() for text in axes.texts))
+
+
+def test_the_drawing_says_which_edges_differ_and_what_public_nodes_keep() -> None:
+    network = pg.Network(7)
+    groups = ["old"] * 4 + ["new"] * 3
+    query = pg.queries.mixing(network, groups)
+    words = _picture(pg.Policy(network, constraints=[pg.Degrees([0, 1])]), query)
+    assert "only in the first network: 2" in words
+    assert "only in the second network: 1" in words
+    assert any(word.startswith("public degree") for word in words)
+    assert any(word.startswith("degree is not public") for word in words)
+    assert [word for word in words if "\N{MINUS SIGN}" in word].count("\N{MINUS SIGN}1 +1") == 2
+    assert "\N{MINUS SIGN}2" in words
+    assert any("4 other nodes" in word for word in words)
+    alone = _picture(pg.Policy(network), query)
+    assert not any(word.startswith("public degree") for word in alone)
+
+
+def test_the_drawing_of_a_directed_network_names_the_side_and_long_names_stand_beside() -> None:
+    network = pg.Network(["Catherine", "Eve Miller", "ann", "bob"], directed=True)
+    facts = [pg.Degrees(side="in"), pg.Degrees(side="out")]
+    words = _picture(pg.Policy(network, constraints=facts), pg.queries.adjacency(network))
+    assert any(word.startswith("public in- or out-degree") for word in words)
+    assert any(word.startswith("Catherine\n") and "(public)" in word for word in words)
+    only = _picture(pg.Policy(network, constraints=facts[:1]), pg.queries.adjacency(network))
+    assert any(word.startswith("public in-degree") for word in only)
+
+
+def test_loops_multiple_edges_and_many_nodes_are_drawn(tmp_path: Path) -> None:
+    for network in (pg.Network(4, loops=True), pg.Network(30), pg.Network(4, multiple=True)):
+        policy = pg.Policy(network, constraints=[pg.Degrees()])
+        pg.sensitivity(pg.queries.adjacency(network), policy).move().draw(tmp_path / "pair.png")
+        assert (tmp_path / "pair.png").stat().st_size > 5000
+        (tmp_path / "pair.png").unlink()
+
+
+def test_a_pair_that_is_too_large_to_draw_leaves_the_explanation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("policygraph.public.moves.drawing.MOST", 2)
+    file = tmp_path / "large.toml"
+    file.write_text("[network]\nnodes = 6\n[[public]]\ndegrees = [0, 1]\n[[release]]\nadjacency = true\n")
+    picture = tmp_path / "pair.png"
+    assert run(["explain", str(file), "--draw", str(picture)]) == 0
+    said = capsys.readouterr().out
+    assert "not drawn: a move of " in said
+    assert "If a single edge could appear" in said
+    assert not picture.exists()
+
+
+def test_explain_tells_what_it_is_doing() -> None:
+    network = pg.Network(6)
+    policy = pg.Policy(network, constraints=[pg.Degrees([0, 1])])
+    told: list[str] = []
+    explain(pg.queries.adjacency(network), policy, progress=told.append)
+    assert told[0] == "computing the sensitivity"
+    assert "computing the sensitivity: at most 2 edges change" in told

@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from policygraph.cli.common import POLICY_FILE, one_query, print_json, stage, writing
+from policygraph.errors import RefusedError
 from policygraph.exact import as_fraction
 
 __all__ = ["register"]
@@ -38,12 +39,17 @@ def explain(
         from policygraph.public.graphs.drawing import check_picture
 
         check_picture(draw)
-    with stage("explaining"):
-        made = make(query, read.policy, epsilon=loss.value, time_limit=time_limit)
+    with stage("explaining") as show:
+        made = make(query, read.policy, epsilon=loss.value, time_limit=time_limit, progress=show)
     drawn = draw if made.certificate.witness is not None else None
+    why = "there is no pair to draw"
     if drawn is not None:
-        with writing(drawn):
-            made.certificate.move().draw(drawn)
+        try:
+            with writing(drawn):
+                made.certificate.move().draw(drawn)
+        except RefusedError as refusal:
+            # The words are worth having without the picture.
+            drawn, why = None, f"not drawn: {refusal}"
     if as_json:
         print_json(
             made.to_dict() | ({} if draw is None else {"drawn": None if drawn is None else str(drawn)})
@@ -51,4 +57,4 @@ def explain(
         return
     typer.echo(str(made))
     if draw is not None:
-        typer.echo("there is no pair to draw" if drawn is None else f"drawn: {drawn}")
+        typer.echo(why if drawn is None else f"drawn: {drawn}")

@@ -5,6 +5,7 @@ Nothing here sees data. Imports the rest of ``public``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -14,8 +15,8 @@ from policygraph.exact import show
 from policygraph.public.domain import Network
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
-from policygraph.public.sensitivity import Sensitivity, sensitivity
 from policygraph.public.query.measures import MeasureQuery
+from policygraph.public.sensitivity import Sensitivity, sensitivity
 from policygraph.public.system import describe
 
 __all__ = ["Alternative", "Explanation", "explain", "summary"]
@@ -41,12 +42,16 @@ def summary(policy: Policy, query: Query) -> str:
         ("Hidden", _hidden(policy)),
         ("Released", _released(query)),
     ]
-    extra = [describe(fact, policy.domain) for fact in policy.system.redundant]
     if isinstance(query, MeasureQuery):
         rows.insert(3, ("Measure", f"{query.measure}; its values are secret, too"))
+    extra = [describe(fact, policy.domain) for fact in policy.system.redundant]
     if extra:
         rows.append(("Note", f"these facts follow from the others and were dropped: {', '.join(extra)}"))
     return "\n".join(f"{name + ':':<9} {text}" for name, text in rows)
+
+
+def _record(policy: Policy) -> str:
+    return "edge" if isinstance(policy.domain, Network) else "record"
 
 
 def _data(policy: Policy) -> str:
@@ -65,7 +70,7 @@ def _public(policy: Policy) -> str:
 
 
 def _hidden(policy: Policy) -> str:
-    record = "edge" if isinstance(policy.domain, Network) else "record"
+    record = _record(policy)
     if policy.definition == "edges" and policy.graph is not None:
         return policy.graph.describe()
     if policy.definition == "blowfish" and policy.graph is not None:
@@ -159,7 +164,7 @@ class Explanation:
         deviation = float(self.scale) * 2**0.5
         lines.append(
             f"Noise at epsilon = {eps}: scale {show(self.scale)}, a standard deviation of about {deviation:.3g} on every number. "
-            f"If a single record could appear or vanish and nothing were public, scale {show(self.single / self.epsilon)} would do."
+            f"If a single {_record(self.policy)} could appear or vanish and nothing were public, scale {show(self.single / self.epsilon)} would do."
         )
         if not self.certificate.exact:
             lines.append(
@@ -186,7 +191,12 @@ def _line(alternative: Alternative, value: Fraction) -> str:
 
 
 def explain(
-    query: Query, policy: Policy, *, epsilon: Fraction = Fraction(1), time_limit: float = 20.0
+    query: Query,
+    policy: Policy,
+    *,
+    epsilon: Fraction = Fraction(1),
+    time_limit: float = 20.0,
+    progress: Callable[[str], None] | None = None,
 ) -> Explanation:
     """Explain a policy: what is hidden, the pair that must look alike, the noise, and what each choice costs.
 
@@ -198,6 +208,8 @@ def explain(
         The loss for which the noise is told.
     time_limit
         Seconds for each sensitivity that is computed on the way.
+    progress
+        Called with a few words before each of them.
 
     Examples
     --------
@@ -209,9 +221,13 @@ def explain(
     cuboid a 2
     cuboid b 2
     """
+    tell = progress or (lambda now: None)
+    tell("computing the sensitivity")
     certificate = sensitivity(query, policy, time_limit=time_limit)
+    record = _record(policy)
 
     def attempt(change: str, other: Policy) -> Alternative:
+        tell(f"computing the sensitivity: {change}")
         try:
             return Alternative(change, sensitivity(query, other, time_limit=time_limit))
         except PolicyGraphError as refusal:
@@ -226,7 +242,7 @@ def explain(
             attempt("positive neighbours only", policy.with_strength("positive", policy.at_most_records)),
             attempt("Markov neighbours only", policy.with_strength("markov", policy.at_most_records)),
             *(
-                attempt(f"at most {cap} records change", policy.with_strength("worst-case", cap))
+                attempt(f"at most {cap} {record}s change", policy.with_strength("worst-case", cap))
                 for cap in (2, 3)
                 if policy.at_most_records is None
             ),
@@ -235,7 +251,7 @@ def explain(
         alone = Policy(policy.domain, None, policy.constraints, unknown=policy.unknown)
         strengths = (
             *(
-                attempt(f"at most {cap} records change", policy.with_strength("worst-case", cap))
+                attempt(f"at most {cap} {record}s change", policy.with_strength("worst-case", cap))
                 for cap in (2, 3)
                 if policy.at_most_records is None
             ),

@@ -97,12 +97,7 @@ def _make(kind: str, spec: dict[str, Any], domain: Any) -> Query:
     if kind == "all_cuboids":
         return queries.all_cuboids(domain, up_to=spec.get("up_to"))
     if kind == "total":
-        if isinstance(domain, Domain):
-            return queries.total(domain)
-        _listable(domain.size)
-        return queries.matrix(
-            domain, np.ones((1, domain.size), dtype=np.int64), name="total", row_names=["total"]
-        )
+        return queries.total(domain)
     if kind == "ranges":
         return queries.ranges(
             domain, [tuple(p) for p in spec["ranges"]["pairs"]], spec["ranges"].get("attribute")
@@ -123,16 +118,16 @@ def combine(made: list[Query]) -> Query:
     >>> combine([queries.cuboid(domain, "a"), queries.cuboid(domain, "b")])
     CuboidQuery({a}, {b})
     >>> combine([queries.cuboid(domain, "a"), queries.prefix(domain, "b")]).height
-    if any(isinstance(query, MeasureQuery) for query in made):
-        raise InputError(
-            "sums and averages of a measure are a release of their own: expected one [[release]] in the file.",
-            code="file.combine",
-        )
     4
     """
     if len(made) == 1:
         return made[0]
     domain = made[0].domain
+    if any(isinstance(query, MeasureQuery) for query in made):
+        raise InputError(
+            "sums and averages of a measure are a release of their own: expected one [[release]] in the file.",
+            code="file.combine",
+        )
     if isinstance(domain, Domain) and all(isinstance(query, CuboidQuery) for query in made):
         sets = [names for query in made for names in query.sets]  # type: ignore[attr-defined]
         weights = [weight for query in made for weight in query.weights]  # type: ignore[attr-defined]
