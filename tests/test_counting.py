@@ -545,7 +545,7 @@ def test_all_problems_of_an_edge_list_at_once(tmp_path: Path) -> None:
         read_edges(path, Network(4))
     text = str(caught.value)
     assert "3 edges at nodes that are not in the network: '7' 2 times, 'x' 1 time, no value 1 time" in text
-    assert "1 loops" in text
+    assert "1 loop," in text
     assert "1 pairs are listed more than once, in one order or in both" in text
     assert "2 edges too many" in text
     counts = read_edges(path, Network(4), unknown="drop", loops="drop", duplicates="merge")

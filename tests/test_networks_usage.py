@@ -10,6 +10,7 @@ import pytest
 
 import policygraph as pg
 from policygraph.cli.app import run
+from policygraph.private.counting import read_edges
 from policygraph.public.explain import explain
 
 
@@ -215,3 +216,69 @@ def test_explain_tells_what_it_is_doing() -> None:
     explain(pg.queries.adjacency(network), policy, progress=told.append)
     assert told[0] == "computing the sensitivity"
     assert "computing the sensitivity: at most 2 edges change" in told
+
+
+def _edges_of(data: object, network: pg.Network, **rules: str) -> list[int]:
+    return read_edges(data, network, **rules).sparse()[0].tolist()  # type: ignore[arg-type]
+
+
+def test_edges_come_as_pairs_too(club: networkx.Graph) -> None:
+    network = pg.Network(34)
+    wanted = _edges_of(club, network)
+    assert len(wanted) == 78
+    assert _edges_of(list(club.edges()), network) == wanted
+    assert _edges_of(club.edges, network) == wanted
+    policy = pg.Policy(network)
+    one = pg.release(
+        pg.queries.total(network), policy, list(club.edges()), epsilon=1, source=pg.SeededSource(1)
+    )
+    two = pg.release(pg.queries.total(network), policy, club, epsilon=1, source=pg.SeededSource(1))
+    assert one.values().tolist() == two.values().tolist()
+
+
+def test_further_columns_of_a_list_without_names_are_ignored(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("0,1,0.5\n1,2,0.25\n")
+    assert _edges_of(tmp_path / "edges.csv", pg.Network(3)) == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "hint"),
+    [
+        ("a.txt", "from to\n0 1\n", "put # before it"),
+        ("b.txt", "0,1\n1,2\n", "name the file .csv"),
+        ("c.txt", "0 1\n1 9\n", 'pg.Policy(..., unknown="drop")'),
+        ("d.txt", "0 1\n1 0\n", '"duplicates": "merge"'),
+        ("e.txt", "0 1\n1 1\n", '"loops": "drop"'),
+    ],
+)
+def test_a_list_that_does_not_fit_is_refused_with_what_to_do(
+    tmp_path: Path, name: str, text: str, hint: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    network = pg.Network(3)
+    ledger = pg.Ledger(tmp_path / "budget.db")
+    with pytest.raises(pg.DataError) as caught:
+        pg.release(
+            pg.queries.total(network),
+            pg.Policy(network),
+            tmp_path / name,
+            epsilon=1,
+            ledger=ledger,
+            dataset="d",
+        )
+    assert hint in str(caught.value)
+    assert not ledger.datasets()
+
+
+def test_a_graph_with_strangers_names_them_all_even_those_without_an_edge(club: networkx.Graph) -> None:
+    club.add_edge(3, "zed")
+    club.add_node("lonely")
+    with pytest.raises(pg.DataError, match="'zed' 1 time, 'lonely' 0 times"):
+        read_edges(club, pg.Network(34))
+
+
+def test_matrices_that_are_no_adjacency_say_how_to_make_one() -> None:
+    matrix = np.array([[0, 2, 0], [2, 0, 1], [0, 1, 0]])
+    for wrong, hint in ((matrix, "as weights are"), (matrix / 2.0, "!= 0"), (np.triu(matrix), "matrix.T")):
+        with pytest.raises(pg.DataError, match=hint):
+            read_edges(wrong, pg.Network(3))

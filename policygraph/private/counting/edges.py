@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,10 @@ __all__ = ["read_edges"]
 
 LISTS = (".txt", ".edges", ".edgelist", ".el")
 ENDS = (("from", "to"), ("source", "target"), ("src", "dst"), ("tail", "head"), ("u", "v"))
+UNNAMED = ("column0", "column1")
+"""How the engine names the first columns of a file without names; further ones, such as weights, are ignored."""
 SHOWN = 5
+MATRIX = "the adjacency matrix"
 
 
 @dataclass(frozen=True)
@@ -69,8 +73,8 @@ def read_edges(
     ----------
     data
         An edge list: text with two names on each line (``.txt``, ``.edges``, ``.edgelist``; lines that start with # or % are
-        comments, further fields are ignored), CSV, Parquet, or any source that ``count_cells`` takes; a networkx graph; or
-        an adjacency matrix (scipy sparse or numpy).
+        comments, further fields are ignored), CSV, Parquet, or any source that ``count_cells`` takes; a networkx graph, or
+        a list of pairs of nodes; or an adjacency matrix (scipy sparse or numpy).
     network
         The nodes, and what kinds of edges there are.
     columns
@@ -118,6 +122,8 @@ def read_edges(
         edges = _from_networkx(data, network)
     elif hasattr(data, "tocoo") or isinstance(data, np.ndarray):
         edges = _from_matrix(data, network)
+    elif _are_pairs(data):
+        edges = _from_pairs("the list of edges", list(data), network)
     else:
         source = _open(data, network, header)
         ends = _find_ends(source, columns)
@@ -144,24 +150,29 @@ def _count(
             for value, n in edges.strangers
         )
         problems.append(
-            f'  {n_strange:,} edges at nodes that are not in the network: {values} (unknown = "drop" leaves such edges out)'
+            f"  {n_strange:,} edge{'s' * (n_strange != 1)} at nodes that are not in the network: {values} "
+            f'(unknown = "drop" leaves such edges out){_first_line(edges.strangers)}'
         )
     if n_looped and loops == "error":
         problems.append(
-            f'  {n_looped:,} loops, but the network has none (loops = "drop" leaves them out; a network with loops = true has them)'
+            f'  {n_looped:,} loop{"s" * (n_looped != 1)}, but the network has none (loops = "drop" leaves them out; a network with loops = true has them)'
         )
     if repeated.any() and duplicates == "error":
         one = network.cell(int(at[repeated][0]))
         both = "" if network.directed else ", in one order or in both"
+        what = f"{int(repeated.sum()):,} pairs are listed more than once{both}"
+        if edges.label == MATRIX:
+            what = f"{int(repeated.sum()):,} entries are above 1, as weights are"
         problems.append(
-            f"  {int(repeated.sum()):,} pairs are listed more than once{both}, such as {one[0]!r} and {one[1]!r} "
+            f"  {what}, such as {one[0]!r} and {one[1]!r} "
             f'({int((times[repeated] - 1).sum()):,} edges too many; duplicates = "merge" counts each pair once)'
         )
     if problems:
         raise DataError(
             f"{edges.label} does not fit {network!r}.\n"
             + "\n".join(problems)
-            + "\nCorrect the list, or say the rule: in the table [data] of the policy file, or as an argument in Python.",
+            + "\nCorrect the data, or say the rule: in the table [data] of the policy file; in Python "
+            'pg.Policy(..., unknown="drop") and pg.release(..., edges={"loops": "drop", "duplicates": "merge"}).',
             code="data.edges",
             problems=problems,
         )
@@ -176,6 +187,16 @@ def _count(
     vector = np.zeros(network.size, dtype=np.int64)
     vector[at] = times
     return Counts._checked(network, vector, fingerprint, dropped)
+
+
+def _first_line(strangers: tuple[tuple[str | None, int], ...]) -> str:
+    """A hint for what looks like names of columns, or like another separator than blanks."""
+    names = {value for value, _ in strangers if value is not None}
+    if any({a, b} <= {name.lower() for name in names} for a, b in ENDS):
+        return ". The first line seems to name columns: put # before it, or name the file .csv or .tsv"
+    if any("," in name or ";" in name for name in names):
+        return ". Lines seem to be separated by commas: name the file .csv"
+    return ""
 
 
 def _open(data: Any, network: Network, header: bool | None) -> Source:
@@ -223,7 +244,9 @@ def _find_ends(source: Source, columns: Sequence[str] | None) -> list[tuple[str,
     wanted: Sequence[str] | None = columns
     if wanted is None:
         lowered = {shown.lower(): shown for shown in given}
-        wanted = next(([lowered[a], lowered[b]] for a, b in ENDS if a in lowered and b in lowered), None)
+        wanted = next(
+            ([lowered[a], lowered[b]] for a, b in (*ENDS, UNNAMED) if a in lowered and b in lowered), None
+        )
     if wanted is None and len(given) == 2:
         wanted = given
     if wanted is None or len(wanted) != 2 or any(given.count(name) != 1 for name in wanted):
@@ -283,13 +306,29 @@ def _from_networkx(graph: Any, network: Network) -> _Edges:
             "one kind. networkx has to_directed() and to_undirected().",
             code="data.directed",
         )
+    found = _from_pairs("the graph", list(graph.edges()), network)
+    named = {value for value, _ in found.strangers}
+    known = set(network.nodes)
+    alone = [str(node) for node in graph.nodes if node not in known and str(node) not in named]
+    return replace(found, strangers=(*found.strangers, *((node, 0) for node in alone))[:SHOWN])
+
+
+def _are_pairs(data: Any) -> bool:
+    """Whether these are edges themselves: a list of pairs, or the edges of a networkx graph."""
+    if type(data).__name__.endswith("EdgeView") or isinstance(data, (list, tuple)):
+        return all(isinstance(edge, (tuple, list)) and len(edge) == 2 for edge in data)
+    return False
+
+
+def _from_pairs(label: str, pairs: list[Any], network: Network) -> _Edges:
     position = {node: at for at, node in enumerate(network.nodes)}
-    missing = [node for node in graph.nodes if node not in position]
-    pairs = [(position.get(u, -1), position.get(v, -1)) for u, v in graph.edges()]
-    ends = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    ones = np.ones(len(ends), dtype=np.int64)
-    strangers = tuple((str(node), int(graph.degree(node))) for node in missing[:SHOWN])
-    return _Edges("the graph", ends[:, 0], ends[:, 1], ones, strangers)
+    ends = np.array([(position.get(u, -1), position.get(v, -1)) for u, v in pairs], dtype=np.int64).reshape(
+        -1, 2
+    )
+    strange = Counter(str(node) for pair in pairs for node in pair if node not in position)
+    return _Edges(
+        label, ends[:, 0], ends[:, 1], np.ones(len(ends), dtype=np.int64), tuple(strange.most_common(SHOWN))
+    )
 
 
 def _from_matrix(matrix: Any, network: Network) -> _Edges:
@@ -306,7 +345,8 @@ def _from_matrix(matrix: Any, network: Network) -> _Edges:
     times = np.asarray(given.data).astype(np.int64)
     if np.any(times != given.data) or np.any(times < 0):
         raise DataError(
-            "the adjacency matrix has entries that are no whole numbers >= 0: expected how often a pair is joined.",
+            "the adjacency matrix has entries that are no whole numbers >= 0: expected how often a pair is joined. If they are "
+            "weights, give (matrix != 0).",
             code="data.matrix",
         )
     row, column = (np.asarray(part, dtype=np.int64) for part in given.coords)
@@ -315,10 +355,10 @@ def _from_matrix(matrix: Any, network: Network) -> _Edges:
         if abs(difference).max() > 0:
             raise DataError(
                 "the adjacency matrix is not symmetric, but the network is undirected: expected equal entries for "
-                "(u, v) and (v, u).",
+                "(u, v) and (v, u). If it holds each edge once, give matrix + matrix.T.",
                 code="data.matrix",
             )
         upper = row <= column
         row, column, times = row[upper], column[upper], times[upper]
     keep = times > 0
-    return _Edges("the adjacency matrix", row[keep], column[keep], times[keep])
+    return _Edges(MATRIX, row[keep], column[keep], times[keep])
