@@ -182,6 +182,39 @@ def test_too_many_rounds_still_give_a_histogram_with_its_total(monkeypatch):
     assert found.sum() == 240
 
 
+@given(noisy_graphs())
+@settings(max_examples=60, deadline=None)
+def test_the_way_of_large_graphs_ends_at_the_same_cells(case):
+    from policygraph.published.consistency import obstacle
+
+    reduction, noisy = case
+    if reduction.valid_for == "any":  # lines and forests have ways of their own
+        return
+    want = projected(reduction, noisy)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(obstacle, "LARGE", 0)
+        assert np.allclose(projected(reduction, noisy), want, atol=1e-4)
+
+
+def test_large_grids_are_projected_and_keep_their_total(monkeypatch):
+    from policygraph.published.consistency import obstacle
+
+    domain = pg.Domain({"x": 60, "y": 50})
+    reduction = transform(pg.Policy(domain, PolicyGraph.grid(domain)))
+    rng = np.random.default_rng(6)
+    for cells in (np.zeros(3000, dtype=np.int64), rng.poisson(0.02, 3000), rng.poisson(3, 3000)):
+        noise = np.rint(rng.laplace(0, 30, reduction.width)).astype(np.int64)
+        noise[reduction.fixed] = 0
+        noisy = cells + reduction.invert(noise)
+        slow = consistent(reduction, noisy)
+        monkeypatch.setattr(obstacle, "LARGE", 0)
+        fast = consistent(reduction, noisy)
+        monkeypatch.undo()
+        assert (fast >= 0).all()
+        assert fast.sum() == cells.sum()
+        assert np.abs(np.cumsum(fast) - np.cumsum(slow)).max() <= 1
+
+
 def test_another_reduction_is_an_error():
     with pytest.raises(InputError):
         consistent(object(), [1, 2])  # type: ignore[arg-type]

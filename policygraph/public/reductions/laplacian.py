@@ -90,8 +90,26 @@ def solve_graph(size: int, u: Ints, v: Ints, lone: Ints, grounded: Ints, right: 
     return out
 
 
-def solve_system(matrix: Any, right: Floats, start: Floats | None = None, *, strict: bool = True) -> Floats:
+def solve_system(
+    matrix: Any,
+    right: Floats,
+    start: Floats | None = None,
+    *,
+    strict: bool = True,
+    direct: bool | None = None,
+) -> Floats:
     """Solve with a symmetric M-matrix: a sparse factorisation, or conjugate gradients where it is large.
+
+    Parameters
+    ----------
+    matrix, right
+        The system.
+    start
+        Where conjugate gradients start.
+    strict
+        Whether to refuse a solution that did not converge.
+    direct
+        Whether to factorise at any size; None: where it is small.
 
     Raises
     ------
@@ -100,7 +118,7 @@ def solve_system(matrix: Any, right: Floats, start: Floats | None = None, *, str
     """
     from scipy.sparse.linalg import LinearOperator, cg, splu
 
-    if len(right) <= DIRECT:
+    if direct or (direct is None and len(right) <= DIRECT):
         options = {"SymmetricMode": True}
         return np.asarray(splu(matrix.tocsc(), permc_spec="MMD_AT_PLUS_A", options=options).solve(right))
     diagonal = matrix.diagonal()

@@ -72,7 +72,8 @@ def consistent(reduction: Reduction, noisy: Any) -> Ints:
         u, v = (reduction.u, reduction.v) if isinstance(reduction, EdgeTransform) else reduction.edges()
         lone = reduction.lone if isinstance(reduction, EdgeTransform) else reduction.roots[:0]
         loose = reduction.roots[:0] if reduction.exact_totals else reduction.roots
-        found = nearest_graph(cells, u, v, np.concatenate([lone, loose]))
+        planar = isinstance(reduction, GridTransform) and len(reduction.axes) == 2
+        found = nearest_graph(cells, u, v, np.concatenate([lone, loose]), planar=planar)
         labels = graph_of(reduction.policy).components()
         order = np.argsort(labels, kind="stable")
         kept = np.isin(np.arange(labels.max() + 1), labels[reduction.roots]) & reduction.exact_totals
