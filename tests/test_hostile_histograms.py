@@ -141,3 +141,16 @@ def test_partitions_check_their_table(table):
     ready = pg.Partitioned().calibrate(CELLS, LINE, pg.Epsilon(1))
     with pytest.raises(pg.InputError):
         ready.run(np.array(table), pg.SeededSource(1))
+
+
+def test_what_is_exact_is_called_by_its_name():
+    graph = pg.PolicyGraph.from_edges(AGES, [(0, 1), (2, pg.BOTTOM), (3, pg.BOTTOM)])
+    exact = pg.TransformedLaplace("exact").calibrate(CELLS, pg.Policy(AGES, graph), pg.Epsilon(1))
+    assert any(line.startswith("The total of 1 component of the policy graph") for line in exact.stages())
+    whole = pg.Partitioned(Partition([0, 0, 0, 0])).calibrate(CELLS, LINE, pg.Epsilon(1))
+    said = " ".join(whole.run(TABLE, pg.SeededSource(1)).sentences)
+    assert "The number of records was released exactly" in said
+    assert "none noise" not in said
+    block = pg.queries.matrix(AGES, [[1, 1, 0, 0]])
+    silent = pg.Laplace().calibrate(block, APART, pg.Epsilon(1))
+    assert silent.stages()[1] == "The policy does not hide the answers, so no noise was added."

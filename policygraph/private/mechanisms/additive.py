@@ -89,7 +89,12 @@ class Additive(Calibrated):
             f"({self.sensitivity.norm.upper()}; {self.sensitivity.definition})."
         )
         if self.parameter == 0:
-            return [first, "The public facts determine the answers, so no noise was added."]
+            why = (
+                "The public facts determine the answers"
+                if self.policy.constraints
+                else "The policy does not hide the answers"
+            )
+            return [first, f"{why}, so no noise was added."]
         law = "scale" if isinstance(self.loss, Epsilon) else "variance parameter"
         return [
             first,

@@ -32,6 +32,7 @@ from policygraph.public.loss import Epsilon, Loss, Rho
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
 from policygraph.public.reductions import LineTransform, Reduction, Totals, transform
+from policygraph.public.reductions.base import graph_of
 from policygraph.public.reductions.transform import EdgeTransform
 from policygraph.public.sensitivity.certificate import Sensitivity
 from policygraph.published.consistency import consistent, isotonic_lines
@@ -167,17 +168,19 @@ class EdgeNoise(Calibrated):
 
     def stages(self) -> Sequence[str]:
         law = "scale" if isinstance(self.loss, Epsilon) else "variance parameter"
-        out = [
-            self.reduction.describe(),
-            f"Independent {self.noise.distribution} noise of {law} {show(self.parameter)} was added to each of them, for a "
-            f"loss of {self.loss}.",
-        ]
+        out = []
+        if self.noise.distribution != "none":
+            out = [
+                self.reduction.describe(),
+                f"Independent {self.noise.distribution} noise of {law} {show(self.parameter)} was added to each of them, for "
+                f"a loss of {self.loss}.",
+            ]
         if len(self.reduction.fixed):
             count = len(self.reduction.fixed)
             what = (
                 "The number of records was"
-                if count == 1
-                else f"The totals of {count:,} components of the policy graph were"
+                if graph_of(self.policy).is_connected
+                else f"The total of {count:,} component{'s' * (count > 1)} of the policy graph was"
             )
             out.append(
                 f"{what} released exactly: no move of this policy changes it, so that the policy does not hide it."
