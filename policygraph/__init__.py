@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         PolicyGraphError,
         RefusedError,
     )
+    from policygraph.online import OnlineAnswer, OnlineCube
     from policygraph.private.audit import audit
     from policygraph.private.ledger import Ledger
     from policygraph.private.mechanisms import (
@@ -77,6 +78,7 @@ _WHERE = {
         "PolicyGraphError",
         "RefusedError",
     ],
+    "policygraph.online": ["OnlineAnswer", "OnlineCube"],
     "policygraph.private.audit": ["audit"],
     "policygraph.private.ledger": ["Ledger"],
     "policygraph.private.mechanisms": [
@@ -151,6 +153,8 @@ __all__ = [
     "Move",
     "Network",
     "NodePrivacy",
+    "OnlineAnswer",
+    "OnlineCube",
     "Partitioned",
     "Policy",
     "PolicyGraph",

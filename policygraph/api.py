@@ -28,7 +28,16 @@ from policygraph.public.query.base import Query
 from policygraph.public.query.measures import MeasureQuery
 from policygraph.published.release import Release
 
-__all__ = ["Outcome", "expected_error", "find_account", "loss_of", "perform", "release"]
+__all__ = [
+    "Outcome",
+    "expected_error",
+    "find_account",
+    "known_by",
+    "loss_of",
+    "perform",
+    "read_data",
+    "release",
+]
 
 ASKED = "Asked for:"
 
@@ -262,16 +271,21 @@ def perform(
             before()
         tell("drawing the noise")
         return Outcome(_as_asked(ready.run(counts, random), asked, loss))
-    # By content and by how it was read, whatever the account: the same question to the same data has the same answer.
-    reading = json.dumps([dict(columns or {}), dict(edges or {})], sort_keys=True)
     request = request_fingerprint(
         query=query.fingerprint,
         policy=policy.fingerprint,
         loss=loss,
         mechanism=_describe(ready, random),
-        data=f"{counts.fingerprint} {reading}",
+        data=known_by(counts, columns, edges),
     )
     if reuse and (recorded := book.recorded(request)) is not None:
+def known_by(
+    counts: Any, columns: Mapping[str, str] | None = None, edges: Mapping[str, str] | None = None
+) -> str:
+    """What requests know data by: content, and how it was read, whatever the account. The same question has the same answer."""
+    return f"{counts.fingerprint} {json.dumps([dict(columns or {}), dict(edges or {})], sort_keys=True)}"
+
+
         return Outcome(_as_asked(Release.from_parquet(recorded), asked, loss), repeated=True)
     account = find_account(book, counts.fingerprint, dataset)
     if before is not None:

@@ -300,13 +300,39 @@ class Ledger:
             ).fetchone()
         if row is None:
             return None
-        if hashlib.sha256(row[0]).hexdigest() != row[1]:
+        self._check_digest(row[2], row[0], row[1])
+        return bytes(row[0])
+
+    def releases(self, dataset: str, policy: str) -> list[tuple[int, str, bytes]]:
+        """List the releases on record for a data set under a policy, in the order of their charges.
+
+        Returns
+        -------
+        list
+            The number of each charge, its request as :meth:`keyed` gives it, and the release.
+        """
+        with self._open() as db:
+            key = accounts.find(db, self._secret, dataset)[0]
+            rows = db.execute(
+                "SELECT number, request, body, digest FROM releases JOIN entries USING (number) "
+                "WHERE dataset = ? AND policy = ? ORDER BY number",
+                (key, policy),
+            ).fetchall()
+        for number, _, body, digest in rows:
+            self._check_digest(number, body, digest)
+        return [(number, request, bytes(body)) for number, request, body, _ in rows]
+
+    def keyed(self, request: str) -> str:
+        """A request as this ledger stores it, so that it can be recognised and tells nothing about the data."""
+        return accounts.keyed(self._secret, label(request, "request"))
+
+    def _check_digest(self, number: int, body: bytes, digest: str) -> None:
+        if hashlib.sha256(body).hexdigest() != digest:
             raise LedgerError(
-                f"Ledger {self.path}: the release of charge {row[2]} is damaged. Restore the latest copy.",
+                f"Ledger {self.path}: the release of charge {number} is damaged. Restore the latest copy.",
                 code="ledger.damaged",
                 path=self.path,
             )
-        return bytes(row[0])
 
     def history(self, dataset: str | None = None) -> list[Entry]:
         """List limits and charges in their order, of one data set or of all."""

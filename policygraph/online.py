@@ -1,0 +1,449 @@
+"""Cuboids asked for one by one. Owns :class:`OnlineCube` and :class:`OnlineAnswer`.
+
+Each question is answered from what was released already, when that is accurate enough, or from the data at a price that
+the ledger charges, by a rule that never looks at the data (``docs/online.md``). All that a session knows is in the
+ledger, so that another process goes on where one stopped. Imports everything, as ``api`` does.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from policygraph.api import find_account, known_by, perform, read_data
+from policygraph.errors import InputError, LedgerError, RefusedError
+from policygraph.exact import Exact, as_fraction, show
+from policygraph.private.ledger import Ledger, request_fingerprint
+from policygraph.private.mechanisms.additive import Additive, Gaussian, Laplace
+from policygraph.private.noise import SecureSource, Source
+from policygraph.public.cubes.costs import known_cuboids
+from policygraph.public.cubes.lattice import Lattice
+from policygraph.public.domain import Domain
+from policygraph.public.loss import Epsilon, Loss, Rho, loss_from_json
+from policygraph.public.policy import Policy
+from policygraph.public.query.cuboids import CuboidQuery
+from policygraph.public.sensitivity import sensitivity
+from policygraph.public.sensitivity.certificate import Sensitivity
+from policygraph.published.cubes.release import cube_table
+from policygraph.published.online import Measurement, combine, reach_95, variance_of
+from policygraph.published.release import NOT_PRIVATE, Release, Table
+
+__all__ = ["OnlineAnswer", "OnlineCube"]
+
+WAIT_SECONDS = 600.0
+"""How long a question waits for another process that is asking on the same ledger."""
+DIGITS = 3
+"""A loss that is worked out from a deviation is rounded up to so many decimal digits."""
+SAME = 1e-9
+"""Deviations that differ by less than this share count as equal."""
+
+
+@dataclass(frozen=True)
+class OnlineAnswer:
+    """The answer to one question.
+
+    Attributes
+    ----------
+    table
+        The cuboid: labels, noisy counts, standard deviation of each, and what 95 % of the noise stays within.
+    spent
+        What the ledger was charged for this answer; None when it came from what was released already.
+    sentences
+        How it was made, one sentence for each step.
+    private
+        False when noise came from a seeded source.
+    """
+
+    table: Table
+    spent: Loss | None
+    sentences: tuple[str, ...]
+    private: bool = True
+
+    @property
+    def values(self) -> Any:
+        """The noisy counts."""
+        return self.table.values
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of each."""
+        return float(np.asarray(self.table.deviation))
+
+    def arrow(self) -> Any:
+        """The answer as an Arrow table (``.to_pandas()`` makes a data frame)."""
+        return Release((self.table,), {"private": self.private})._arrow([self.table], named=False)
+
+    def __str__(self) -> str:
+        head = [] if self.private else [NOT_PRIVATE]
+        end = f"{self.table.name}: {len(self.table.values):,} values, standard deviation {self.deviation:.4g}"
+        return "\n".join([*head, *self.sentences, end])
+
+
+@dataclass(frozen=True)
+class OnlineCube:
+    """Questions about cuboids, one by one, on one data set under one policy.
+
+    Parameters
+    ----------
+    policy
+        What must be hidden; the same for all questions.
+    data
+        As in :func:`policygraph.release`; counted once, when it is first needed.
+    ledger
+        A ledger or its path. Every noisy table is on record there before it is used.
+    dataset
+        The name of the account in the ledger.
+    kind
+        ``"epsilon"`` (Laplace noise) or ``"rho"`` (Gaussian noise).
+    most
+        The most that one question may cost, in that kind.
+    columns
+        Column of each attribute, where they have other names.
+    source
+        Where the randomness comes from; secure by default.
+    compose_policies
+        Allow data that was released under another policy before.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"sex": ["F", "M"], "age": 3})
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> cube = pg.OnlineCube(pg.Policy(domain), [5, 0, 2, 4, 1, 9], f"{folder.name}/budget.db")
+    >>> print(cube.ask("sex", "age", deviation=4).spent)
+    epsilon = 0.352
+    >>> print(cube.ask("age", deviation=6).spent, cube.cost("sex", deviation=4))
+    None Epsilon('0.289')
+    >>> folder.cleanup()
+
+    Notes
+    -----
+    The rule: (1) A cuboid that no neighbour step changes is given exactly. (2) All tables on record that were made from this very
+    data, under this policy, with noise of this kind, are combined by least squares. If the deviation that results (known without
+    data) is no larger than the one asked for, or than that of a fresh table at the loss asked for, this is the answer and costs
+    nothing. (3) Otherwise the cuboid itself is measured, at the least loss (rounded up to three digits) with which the combination
+    has the deviation asked for, or at the loss asked for; the answer is the combination. Nothing in the rule depends on
+    true values, and the losses add up (``docs/proofs/online.md``).
+    """
+
+    policy: Policy
+    data: Any = field(repr=False)
+    ledger: Ledger | str | Path
+    dataset: str | None = None
+    kind: Literal["epsilon", "rho"] = "epsilon"
+    most: Exact = 1
+    columns: Mapping[str, str] | None = None
+    source: Source | None = None
+    compose_policies: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("epsilon", "rho"):
+            raise InputError(
+                f"kind={self.kind!r}: expected 'epsilon' or 'rho'.", code="online.kind", value=self.kind
+            )
+        if not isinstance(self.policy, Policy) or not isinstance(self.policy.domain, Domain):
+            raise InputError(
+                f"policy={self.policy!r}: expected a policy over a table.",
+                code="online.policy",
+                value=self.policy,
+            )
+        self._loss(self.most)
+
+    def _loss(self, value: Exact) -> Loss:
+        return Epsilon(value) if self.kind == "epsilon" else Rho(value)
+
+    @cached_property
+    def book(self) -> Ledger:
+        """The ledger."""
+        return self.ledger if isinstance(self.ledger, Ledger) else Ledger(self.ledger)
+
+    @cached_property
+    def lattice(self) -> Lattice:
+        """The cuboids of the domain."""
+        return Lattice(self.policy.domain)  # type: ignore[arg-type]
+
+    @cached_property
+    def known(self) -> list[int]:
+        """Cuboids that no neighbour step changes."""
+        return known_cuboids(self.lattice, self.policy)
+
+    @cached_property
+    def _counts(self) -> Any:
+        return read_data(self.data, self.policy, self.columns)
+
+    @cached_property
+    def _random(self) -> Source:
+        return self.source or SecureSource()
+
+    @cached_property
+    def _read(self) -> dict[int, list[Measurement]]:
+        """Releases of the ledger that were looked at, by the number of their charge."""
+        return {}
+
+    @property
+    def _law(self) -> str:
+        return "discrete Laplace" if self.kind == "epsilon" else "discrete Gaussian"
+
+    def released(self) -> list[Measurement]:
+        """All tables on record that answers are combined from, in the order of their charges."""
+        account = find_account(self.book, self._counts.fingerprint, self.dataset)
+        out: list[Measurement] = []
+        for number, request, body in self.book.releases(account, self.policy.fingerprint):
+            if number not in self._read:
+                self._read[number] = self._measurements(request, body)
+            out += self._read[number]
+        return out
+
+    def _measurements(self, request: str, body: bytes) -> list[Measurement]:
+        """The tables of a release, if it is plain noise of this kind on cuboids of this very data; otherwise none."""
+        made = Release.from_parquet(body)
+        record = made.record
+        sets = record["query"].get("cuboids")
+        plain = record["mechanism"] in ("Laplace", "Gaussian") and "cube" not in record
+        if sets is None or not plain or record["noise"]["distribution"] != self._law:
+            return []
+        loss = loss_from_json(record["loss"])
+        if not isinstance(loss, (Epsilon, Rho)):
+            return []
+        mechanism = {
+            "name": record["mechanism"],
+            "noise": record["noise"]["distribution"],
+            "parameter": record["noise"]["parameter"],
+            "source": "secure" if self._random.private else self._random.describe(),
+        }
+        expected = request_fingerprint(
+            query=record["query_fingerprint"],
+            policy=self.policy.fingerprint,
+            loss=loss,
+            mechanism=mechanism,
+            data=known_by(self._counts, self.columns),
+        )
+        if self.book.keyed(expected) != request:
+            return []
+        weights = record["query"].get("weights") or [1] * len(sets)
+        parameter = Fraction(record["noise"]["parameter"])
+        scale = float(parameter) if self.kind == "epsilon" else float(parameter) ** 0.5
+        variance = float(record["noise"]["variance"])
+        return [
+            Measurement(
+                self.lattice.mask(names), np.asarray(table.values), variance / w**2, 1.0 / w, scale / w
+            )
+            for names, table, w in zip(sets, made.tables, weights, strict=True)
+        ]
+
+    def cost(
+        self,
+        *names: str,
+        deviation: Exact | None = None,
+        epsilon: Exact | None = None,
+        rho: Exact | None = None,
+    ) -> Loss | None:
+        """What a question would cost now; None for nothing. Nothing is charged or drawn.
+
+        Raises
+        ------
+        RefusedError
+            When it would cost more than ``most``.
+        """
+        mask = self.lattice.mask(names)
+        _, loss = self._decide(mask, self.released(), *self._asked(deviation, epsilon, rho))
+        return loss
+
+    def ask(
+        self,
+        *names: str,
+        deviation: Exact | None = None,
+        epsilon: Exact | None = None,
+        rho: Exact | None = None,
+    ) -> OnlineAnswer:
+        """Answer with the counts of one cuboid.
+
+        Parameters
+        ----------
+        names
+            Its attributes; none for the total.
+        deviation
+            The standard deviation that the counts may have.
+        epsilon, rho
+            In place of it, what a new measurement costs, if one is needed.
+
+        Raises
+        ------
+        RefusedError
+            When the question would cost more than ``most``.
+        BudgetError
+            When the ledger does not allow it, or the data were released under another policy. Nothing is charged.
+        """
+        mask = self.lattice.mask(names)
+        target, fixed = self._asked(deviation, epsilon, rho)
+        with self._alone():
+            measured = self.released()
+            variance, loss = self._decide(mask, measured, target, fixed)
+            if loss is not None:
+                perform(
+                    CuboidQuery(self.lattice.domain, [self.lattice.names(mask)]),
+                    self.policy,
+                    self._counts,
+                    ledger=self.book,
+                    dataset=self.dataset,
+                    mechanism=Laplace() if self.kind == "epsilon" else Gaussian(),
+                    source=self._random,
+                    columns=self.columns,
+                    compose_policies=self.compose_policies,
+                    reuse=False,
+                    **{self.kind: loss.value},  # type: ignore[arg-type]
+                )
+                before, measured = len(measured), self.released()
+                if len(measured) == before:
+                    raise LedgerError(
+                        "the table that was just measured is not on record: nothing was answered.",
+                        code="online.record",
+                    )
+                variance = self._variance(mask, measured)
+        return self._answer(mask, measured, variance, loss)
+
+    def _asked(
+        self, deviation: Exact | None, epsilon: Exact | None, rho: Exact | None
+    ) -> tuple[float | None, Loss | None]:
+        given = {"deviation": deviation, "epsilon": epsilon, "rho": rho}
+        named = [name for name, value in given.items() if value is not None]
+        if len(named) != 1 or named[0] not in ("deviation", self.kind):
+            raise InputError(
+                f"{', '.join(named) or 'nothing'} was given: expected deviation, or {self.kind}, in a session of kind {self.kind!r}.",
+                code="online.asked",
+                value=named,
+            )
+        if deviation is None:
+            return None, self._loss(given[self.kind])  # type: ignore[arg-type]
+        exact = as_fraction(deviation, "deviation")
+        if exact <= 0:
+            raise InputError(
+                f"deviation={show(exact)}: expected a number > 0.", code="online.deviation", value=deviation
+            )
+        return float(exact), None
+
+    def _variance(
+        self, mask: int, measured: list[Measurement], more: tuple[tuple[int, float], ...] = ()
+    ) -> float:
+        pairs = [(each.mask, each.variance) for each in measured]
+        return variance_of(self.lattice, mask, [*pairs, *more], self.known)
+
+    def _decide(
+        self, mask: int, measured: list[Measurement], target: float | None, fixed: Loss | None
+    ) -> tuple[float, Loss | None]:
+        """The rule: the variance there is now, and the loss to measure with, or None. It sees no values, true or noisy."""
+        now = self._variance(mask, measured)
+        if now == 0:
+            return now, None
+        proof = sensitivity(
+            CuboidQuery(self.lattice.domain, [self.lattice.names(mask)]),
+            self.policy,
+            norm="l1" if self.kind == "epsilon" else "l2",
+        )
+        if fixed is not None:
+            fresh = self._noise(proof, fixed)
+            loss = None if now <= fresh * (1 + SAME) else fixed
+        else:
+            wanted = (target or 0.0) ** 2 * (1 + SAME)
+            loss = None if now <= wanted else self._least(mask, measured, proof, wanted)
+        limit = self._loss(self.most)
+        if loss is not None and loss.value > limit.value:
+            raise RefusedError(
+                f"cuboid {list(self.lattice.names(mask))} would cost {loss}, and one question may cost at most {limit}. Ask for a larger "
+                "deviation, or raise most.",
+                code="online.most",
+                cost=loss,
+            )
+        return now, loss
+
+    def _noise(self, proof: Sensitivity, loss: Loss) -> float:
+        return Additive("", proof.query, self.policy, loss, proof).noise.variance
+
+    def _least(self, mask: int, measured: list[Measurement], proof: Sensitivity, wanted: float) -> Loss:
+        """The least loss, up to rounding, with which one more table of the cuboid brings the variance down to a bound."""
+        limit = self._loss(self.most)
+
+        def enough(loss: Loss) -> bool:
+            more = ((mask, self._noise(proof, loss)),)
+            return self._variance(mask, measured, more) <= wanted
+
+        if not enough(limit):
+            low = limit.value
+            while not enough(self._loss(low)):
+                low *= 2
+                if low > limit.value * 2**40:
+                    break
+            return self._loss(low)
+        low, high = limit.value / 2**40, limit.value
+        while high / low > Fraction(1001, 1000):
+            middle = Fraction(float(low * high) ** 0.5).limit_denominator(10**15)
+            low, high = (low, middle) if enough(self._loss(_rounded(middle))) else (middle, high)
+        found = _rounded(low)
+        while not enough(self._loss(found)):
+            found = _rounded(found * Fraction(1001, 1000))
+        return self._loss(min(found, limit.value))
+
+    def _answer(
+        self, mask: int, measured: list[Measurement], variance: float, loss: Loss | None
+    ) -> OnlineAnswer:
+        names = self.lattice.names(mask)
+        exact = {m: np.asarray(self._counts.cuboid(self.lattice.names(m))) for m in self.known}
+        values = combine(self.lattice, measured, exact)[mask].reshape(-1)
+        reach = reach_95(variance, measured, self._law) if measured else 0.0
+        table = cube_table(self.lattice.domain, names, values, float(variance**0.5), reach)
+        lines = []
+        if variance == 0:
+            lines.append("No neighbour step changes this table, so that it is exact and costs nothing.")
+        elif loss is None:
+            lines.append("What was released already is accurate enough, so that nothing was charged.")
+        else:
+            lines.append(f"The table was measured with {self._law} noise, for a loss of {loss}.")
+        if variance:
+            lines.append(
+                f"The counts are the least-squares estimates from {len(measured)} released tables; answers from the same releases agree "
+                "with each other, and later ones may be closer to the truth."
+            )
+        return OnlineAnswer(table, loss, tuple(lines), self._random.private or variance == 0)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other processes and threads from asking on this ledger meanwhile; a killed process keeps nobody."""
+        beside = self.book.path.with_name(self.book.path.name + ".asking")
+        try:
+            lock = sqlite3.connect(
+                beside, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            try:
+                lock.execute("BEGIN EXCLUSIVE")
+            except sqlite3.Error:
+                lock.close()
+                raise
+        except sqlite3.Error as cause:
+            raise LedgerError(
+                f"{beside}: questions on this ledger are asked one after the other, and this one could not wait its turn ({cause}).",
+                code="online.busy",
+                path=beside,
+            ) from cause
+        try:
+            yield
+        finally:
+            lock.close()
+
+
+def _rounded(value: Fraction) -> Fraction:
+    """The number rounded up to a few decimal digits."""
+    power = Fraction(1)
+    while value * power < 10 ** (DIGITS - 1):
+        power *= 10
+    while value * power >= 10**DIGITS:
+        power /= 10
+    return Fraction(-(-(value * power).numerator // (value * power).denominator)) / power
