@@ -15,13 +15,14 @@ import numpy as np
 
 from policygraph.errors import ConstraintError, InputError
 from policygraph.exact import Exact
+from policygraph.private.counting.given import is_histogram, read_data
 from policygraph.private.counting.source import named
 from policygraph.private.ledger import Account, Ledger, request_fingerprint
 from policygraph.private.mechanisms import MeasuredNoise, Mechanism, choose
 from policygraph.private.mechanisms.base import Calibrated
 from policygraph.private.noise import SecureSource, Source
 from policygraph.public.domain import Network
-from policygraph.public.loss import Epsilon, EpsilonDelta, Loss, Rho
+from policygraph.public.loss import EpsilonDelta, Loss, loss_of
 from policygraph.public.node_privacy import NodePrivacy
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
@@ -42,28 +43,6 @@ __all__ = [
 ASKED = "Asked for:"
 
 
-def loss_of(epsilon: Exact | None = None, rho: Exact | None = None, delta: Exact | None = None) -> Loss:
-    """Read a privacy loss: epsilon alone, rho alone, or epsilon with delta (spent as the rho that implies it).
-
-    Examples
-    --------
-    >>> print(loss_of(epsilon=0.1))
-    epsilon = 0.1
-    """
-    if epsilon is not None and rho is None:
-        return Epsilon(epsilon) if delta is None else EpsilonDelta(epsilon, delta).to_rho()
-    if rho is not None and epsilon is None and delta is None:
-        return Rho(rho)
-    raise InputError(
-        f"{_given(epsilon=epsilon, rho=rho, delta=delta)}: expected a privacy loss, which is epsilon alone, rho alone, or "
-        "epsilon with delta.",
-        code="release.loss",
-        epsilon=epsilon,
-        rho=rho,
-        delta=delta,
-    )
-
-
 def _ready(
     mechanism: Mechanism | Calibrated | Literal["auto"] | None, query: Query, policy: Policy, loss: Loss
 ) -> Calibrated:
@@ -78,10 +57,6 @@ def _ready(
             value=mechanism,
         )
     return mechanism.calibrate(query, policy, loss)
-
-
-def _given(**numbers: Exact | None) -> str:
-    return ", ".join(f"{name}={value}" for name, value in numbers.items() if value is not None) or "no loss"
 
 
 def expected_error(
@@ -279,13 +254,6 @@ def perform(
         data=known_by(counts, columns, edges),
     )
     if reuse and (recorded := book.recorded(request)) is not None:
-def known_by(
-    counts: Any, columns: Mapping[str, str] | None = None, edges: Mapping[str, str] | None = None
-) -> str:
-    """What requests know data by: content, and how it was read, whatever the account. The same question has the same answer."""
-    return f"{counts.fingerprint} {json.dumps([dict(columns or {}), dict(edges or {})], sort_keys=True)}"
-
-
         return Outcome(_as_asked(Release.from_parquet(recorded), asked, loss), repeated=True)
     account = find_account(book, counts.fingerprint, dataset)
     if before is not None:
@@ -309,6 +277,13 @@ def known_by(
     unlimited = after.limit is None and after.charges == 1
     unlimited = unlimited and any(other.limit is not None for other in book.datasets())
     return Outcome(made, False, after, unlimited)
+
+
+def known_by(
+    counts: Any, columns: Mapping[str, str] | None = None, edges: Mapping[str, str] | None = None
+) -> str:
+    """What requests know data by: content, and how it was read, whatever the account. The same question has the same answer."""
+    return f"{counts.fingerprint} {json.dumps([dict(columns or {}), dict(edges or {})], sort_keys=True)}"
 
 
 def find_account(book: Ledger, content: str, name: str | None) -> str:
@@ -401,34 +376,6 @@ def _describe(ready: Calibrated, source: Source) -> dict[str, str]:
     }
 
 
-def read_data(
-    data: Any,
-    policy: Policy,
-    columns: Mapping[str, str] | None = None,
-    edges: Mapping[str, str] | None = None,
-) -> Any:
-    """Count records into the cells of a policy's domain, or take counts as they are."""
-    from policygraph.private.counting import Counts, count_cells, read_edges
-
-    if isinstance(data, Counts):
-        return data
-    domain = policy.domain
-    if edges and not isinstance(domain, Network):
-        raise InputError(
-            "edges= is about edge lists: expected none for a table.", code="release.edges", value=edges
-        )
-    if _is_histogram(data, domain):
-        return Counts.from_vector(domain, data)
-    if isinstance(domain, Network):
-        ends = None if columns is None else [columns.get(end, end) for end in ("from", "to")]
-        duplicates, loops = _edge_rules(edges)
-        return read_edges(
-            data, domain, columns=ends, unknown=policy.unknown, duplicates=duplicates, loops=loops
-        )
-    unknown = dict(policy.unknown) if isinstance(policy.unknown, tuple) else policy.unknown
-    return count_cells(data, domain, unknown=unknown, columns=columns)
-
-
 def _read(
     data: Any,
     query: Query,
@@ -443,30 +390,10 @@ def _read(
 
     if isinstance(data, MeasuredCounts):
         return data
-    if edges or _is_histogram(data, policy.domain):
+    if edges or is_histogram(data, policy.domain):
         raise InputError(
             "sums and averages need records with their values: expected a file, a frame, or MeasuredCounts.",
             code="measure.data",
         )
     unknown = dict(policy.unknown) if isinstance(policy.unknown, tuple) else policy.unknown
     return count_measure(data, query.domain, query.measure, unknown=unknown, columns=columns)
-
-
-def _edge_rules(edges: Mapping[str, str] | None) -> tuple[str, str]:
-    given = dict(edges or {})
-    if not set(given) <= {"duplicates", "loops"}:
-        raise InputError(
-            f"edges={given!r}: expected rules such as {{'duplicates': 'merge', 'loops': 'drop'}}.",
-            code="release.edges",
-            value=edges,
-        )
-    return given.get("duplicates", "error"), given.get("loops", "error")
-
-
-def _is_histogram(data: Any, domain: Any) -> bool:
-    """Whether data are counts: any list of numbers, or any array, but for the square matrix of a network."""
-    if isinstance(data, (list, tuple)):
-        return all(isinstance(x, (int, float, np.number)) for x in data)
-    if not isinstance(data, np.ndarray):
-        return False
-    return not (isinstance(domain, Network) and data.shape == (domain.order, domain.order))

@@ -20,7 +20,7 @@ from policygraph.errors import InputError
 from policygraph.exact import Exact, as_fraction, show
 from policygraph.public.zcdp import epsilon_up, rho_down
 
-__all__ = ["Epsilon", "EpsilonDelta", "Loss", "Rho", "Target", "loss_from_json"]
+__all__ = ["Epsilon", "EpsilonDelta", "Loss", "Rho", "Target", "loss_from_json", "loss_of"]
 
 _LARGEST = 1 << 64
 _FINEST_BITS = 1024
@@ -353,3 +353,29 @@ def _steps(steps: int) -> int:
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise InputError(f"steps={steps!r}: expected an integer >= 1.", code="loss.steps", steps=steps)
     return steps
+
+
+def loss_of(epsilon: Exact | None = None, rho: Exact | None = None, delta: Exact | None = None) -> Loss:
+    """Read a privacy loss: epsilon alone, rho alone, or epsilon with delta (spent as the rho that implies it).
+
+    Examples
+    --------
+    >>> print(loss_of(epsilon=0.1))
+    epsilon = 0.1
+    """
+    if epsilon is not None and rho is None:
+        return Epsilon(epsilon) if delta is None else EpsilonDelta(epsilon, delta).to_rho()
+    if rho is not None and epsilon is None and delta is None:
+        return Rho(rho)
+    raise InputError(
+        f"{_given(epsilon=epsilon, rho=rho, delta=delta)}: expected a privacy loss, which is epsilon alone, rho alone, or "
+        "epsilon with delta.",
+        code="release.loss",
+        epsilon=epsilon,
+        rho=rho,
+        delta=delta,
+    )
+
+
+def _given(**numbers: Exact | None) -> str:
+    return ", ".join(f"{name}={value}" for name, value in numbers.items() if value is not None) or "no loss"
