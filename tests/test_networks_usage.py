@@ -282,3 +282,82 @@ def test_matrices_that_are_no_adjacency_say_how_to_make_one() -> None:
     for wrong, hint in ((matrix, "as weights are"), (matrix / 2.0, "!= 0"), (np.triu(matrix), "matrix.T")):
         with pytest.raises(pg.DataError, match=hint):
             read_edges(wrong, pg.Network(3))
+
+
+def test_five_lines_from_a_networkx_graph_to_a_synthetic_one(club: networkx.Graph) -> None:
+    network = pg.Network.from_networkx(club)
+    policy = pg.Policy(network, constraints=[pg.Degrees(club.degree())], strength="markov")
+    query = pg.queries.mixing(network, networkx.get_node_attributes(club, "club"))
+    noisy = pg.release(query, policy, club, epsilon=1)
+    synthetic = pg.networks.synthetic_from_release(noisy).to_networkx()
+    assert dict(synthetic.degree()) == dict(club.degree())
+    assert type(synthetic) is networkx.Graph
+
+
+def test_the_same_for_named_nodes_in_another_order() -> None:
+    graph = networkx.les_miserables_graph()
+    network = pg.Network.from_networkx(graph)
+    assert network.nodes != tuple(graph)
+    policy = pg.Policy(network, constraints=[pg.Degrees(dict(graph.degree()))], strength="markov")
+    query = pg.queries.mixing(network, {node: node < "M" for node in graph})
+    noisy = pg.release(query, policy, graph, epsilon=1)
+    made = pg.networks.synthetic_from_release(noisy, seed=1)
+    assert dict(made.to_networkx().degree()) == dict(graph.degree())
+    assert repr(made).startswith("SyntheticGraph(Network(77 nodes, undirected), 254 edges, counts")
+    assert str(made).splitlines()[1:] == list(made.notes)
+
+
+def test_the_same_for_a_directed_graph() -> None:
+    graph = networkx.gnp_random_graph(20, 0.2, directed=True, seed=1)
+    network = pg.Network.from_networkx(graph)
+    facts = [pg.Degrees(graph.out_degree(), side="out"), pg.Degrees(graph.in_degree(), side="in")]
+    policy = pg.Policy(network, constraints=facts, strength="markov")
+    query = pg.queries.mixing(network, [node % 2 for node in range(20)])
+    noisy = pg.release(query, policy, graph, epsilon=1)
+    made = pg.networks.synthetic_from_release(noisy).to_networkx()
+    assert type(made) is networkx.DiGraph
+    assert dict(made.in_degree()) == dict(graph.in_degree())
+    assert dict(made.out_degree()) == dict(graph.out_degree())
+
+
+def test_degrees_that_the_policy_does_not_publish_can_be_given_and_are_told_of(club: networkx.Graph) -> None:
+    network = pg.Network.from_networkx(club)
+    query = pg.queries.mixing(network, networkx.get_node_attributes(club, "club"))
+    told = dict(club.degree())
+    public = pg.release(
+        query, pg.Policy(network, constraints=[pg.Degrees()], strength="markov"), club, epsilon=1
+    )
+    with pytest.raises(pg.InputError, match="as an argument here"):
+        pg.networks.synthetic_from_release(public)
+    made = pg.networks.synthetic_from_release(public, told)
+    assert not any("NOT PROTECTED" in note for note in made.notes)
+    some = pg.release(query, pg.Policy(network, constraints=[pg.Degrees([0, 1])]), club, epsilon=1)
+    assert "NOT PROTECTED: 32 degrees" in pg.networks.synthetic_from_release(some, told).notes[0]
+
+
+def test_a_nearest_and_a_drawn_graph_come_out_as_networkx_graphs() -> None:
+    five = networkx.cycle_graph(5)
+    network = pg.Network.from_networkx(five)
+    policy = pg.Policy(network, constraints=[pg.Degrees(five.degree())])
+    query = pg.queries.adjacency(network)
+    noisy = pg.release(query, policy, five, epsilon=1, mechanism=pg.Laplace(), source=pg.SeededSource(1))
+    near = pg.networks.nearest_network(noisy.values(), network, pg.networks.PublicDegrees.from_policy(policy))
+    drawn = pg.release(query, policy, five, epsilon=1, mechanism=pg.Exponential())
+    for values in (near, drawn.values()):
+        assert dict(pg.networks.to_networkx(values, network).degree()) == dict(five.degree())
+    with pytest.raises(pg.InputError, match="nearest_network"):
+        pg.networks.to_networkx(noisy.values() + 2, network)
+    double = pg.networks.to_networkx([2, 0, 0], pg.Network(3, multiple=True))
+    assert double.number_of_edges(0, 1) == 2
+
+
+def test_graphs_are_summarised_as_they_are(club: networkx.Graph) -> None:
+    found = pg.networks.summarise(club)
+    assert found.triangles == sum(networkx.triangles(club).values()) // 3
+    assert found.assortativity == pytest.approx(networkx.degree_assortativity_coefficient(club))
+    assert found.transitivity == pytest.approx(networkx.transitivity(club))
+    assert found.clustering == pytest.approx(networkx.average_clustering(club))
+    with pytest.raises(pg.InputError, match="to_undirected"):
+        pg.networks.summarise(networkx.DiGraph(club))
+    with pytest.raises(pg.InputError, match="expected a graph"):
+        pg.networks.summarise([1, 2])

@@ -4,6 +4,7 @@ from policygraph.published.networks.consistent import ConsistentMixing, consiste
 from policygraph.published.networks.degrees import PublicDegrees
 from policygraph.published.networks.distribution import DegreeCounts, degree_counts
 from policygraph.published.networks.from_release import synthetic_from_release
+from policygraph.published.networks.graphs import to_networkx
 from policygraph.published.networks.nearest import nearest_network
 from policygraph.published.networks.statistics import (
     Summary,
@@ -28,4 +29,5 @@ __all__ = [
     "summarise",
     "synthetic_from_release",
     "synthetic_graph",
+    "to_networkx",
 ]

@@ -124,7 +124,7 @@ class PublicDegrees:
             if len(missing):
                 raise InputError(
                     f"the {name} of node {self.network.nodes[int(missing[0])]!r} is not given ({len(missing)} in all): expected "
-                    "the public degree of every node.",
+                    "the public degree of every node, in the policy (pg.Degrees(dict(graph.degree()))) or as an argument here.",
                     code="networks.partial",
                     nodes=missing.tolist(),
                 )

@@ -5,9 +5,13 @@ Imports ``errors``, ``public``, ``published.release`` and the rest of ``publishe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from policygraph.errors import InputError
+from policygraph.public.constraints.degrees import Degrees
+from policygraph.public.domain import Network
 from policygraph.public.policy import Policy
 from policygraph.public.query import from_spec
 from policygraph.public.query.networks import MixingQuery
@@ -21,7 +25,7 @@ __all__ = ["synthetic_from_release"]
 
 def synthetic_from_release(
     release: Release,
-    degrees: PublicDegrees | None = None,
+    degrees: PublicDegrees | Mapping[Any, int] | None = None,
     *,
     norm: str = "l2",
     seed: int | None = None,
@@ -34,7 +38,8 @@ def synthetic_from_release(
     release
         A release of mixing counts.
     degrees
-        The public degrees; by default those that the policy of the release publishes.
+        The public degrees, or for an undirected network a mapping from nodes; by default those that the policy of the release
+        publishes. A note says how many of them the policy does not make public: they are given away as they are.
     norm
         As for :func:`~policygraph.published.networks.consistent.consistent_mixing`.
     seed, switches
@@ -65,11 +70,32 @@ def synthetic_from_release(
         raise InputError(
             f"a release of {query!r}: expected one of mixing counts.", code="networks.release", value=query
         )
+    if isinstance(degrees, Mapping):
+        degrees = PublicDegrees.of(query.domain, degrees)
     public = PublicDegrees.from_policy(policy) if degrees is None else degrees
     public.need_all()
     asked = consistent_mixing(release.values(0), query, public, norm=norm)
     made = synthetic_graph(asked.values, query, public, seed=seed, switches=switches)
     first = "The noisy group counts were made whole and consistent with the public degrees"
     first += ", as near to their fit as possible." if asked.nearest else "."
-    warning = () if release.private else ("NOT PRIVATE: the noise of the release came from a seeded source.",)
+    warning: tuple[str, ...] = ()
+    if not release.private:
+        warning = ("NOT PRIVATE: the noise of the release came from a seeded source.",)
+    secret = _secret(policy, query.domain)
+    if secret:
+        warning += (
+            f"NOT PROTECTED: {secret:,} degrees of this graph are not public in the policy of the release, and are given away.",
+        )
     return replace(made, notes=(*warning, first, *made.notes))
+
+
+def _secret(policy: Policy, network: Network) -> int:
+    """How many degrees, of both sides if directed, the policy does not make public."""
+    sides = ("out", "in") if network.directed else ("both",)
+    known = {
+        (fact.side, node)
+        for fact in policy.constraints
+        if isinstance(fact, Degrees)
+        for node in fact.positions(network).tolist()
+    }
+    return len(sides) * network.order - len(known)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from policygraph.errors import InputError
 from policygraph.public.query.networks import MixingQuery
 from policygraph.published.networks.degrees import PublicDegrees
+from policygraph.published.networks.graphs import ends_of
 
 __all__ = ["Summary", "class_assortativity", "degree_assortativity", "summarise"]
 
@@ -105,8 +106,15 @@ def class_assortativity(counts: Any, query: MixingQuery, degrees: PublicDegrees)
     return 2 * float(np.sum(weight * (typical[low] - mean) * (typical[high] - mean))) / total / spread
 
 
-def summarise(tail: Any, head: Any, nodes: int) -> Summary:
+def summarise(tail: Any, head: Any = None, nodes: int | None = None) -> Summary:
     """Compute the statistics of an undirected simple graph.
+
+    Parameters
+    ----------
+    tail
+        A networkx graph or a synthetic one; or one end of each edge, as positions of nodes.
+    head, nodes
+        The other ends and the number of nodes, where the first is no graph.
 
     Examples
     --------
@@ -115,6 +123,14 @@ def summarise(tail: Any, head: Any, nodes: int) -> Summary:
     """
     from scipy import sparse
 
+    if head is None or nodes is None:
+        graph = tail.to_networkx() if hasattr(tail, "to_networkx") else tail
+        if not hasattr(graph, "is_directed"):
+            raise InputError(
+                f"summarise of a {type(tail).__name__}: expected a graph, or the two ends of its edges and the number of nodes.",
+                code="networks.kind",
+            )
+        tail, head, nodes = ends_of(graph)
     one, other = np.asarray(tail, dtype=np.int64), np.asarray(head, dtype=np.int64)
     ones = np.ones(len(one), dtype=np.int64)
     half = sparse.coo_array((ones, (one, other)), shape=(nodes, nodes))

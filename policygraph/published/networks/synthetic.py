@@ -18,6 +18,7 @@ from policygraph.public.domain import Network
 from policygraph.public.query.networks import MixingQuery
 from policygraph.published.networks.consistent import as_matrix
 from policygraph.published.networks.degrees import PublicDegrees
+from policygraph.published.networks.graphs import graph_of_edges
 from policygraph.published.networks.nearest import nearest_counts
 from policygraph.published.networks.realise import any_graph, first_graph
 
@@ -32,7 +33,7 @@ FAULT = 5
 """A fault weighs more than what one switch can change in the counts."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SyntheticGraph:
     """A graph made of released counts and public facts.
 
@@ -83,12 +84,7 @@ class SyntheticGraph:
 
     def to_networkx(self) -> Any:
         """A networkx graph on all nodes of the network."""
-        import networkx
-
-        graph: Any = networkx.DiGraph() if self.network.directed else networkx.Graph()
-        graph.add_nodes_from(self.network.nodes)
-        graph.add_edges_from(self.edges())
-        return graph
+        return graph_of_edges(self.network, self.edges())
 
     def to_csv(self, path: str | Path) -> None:
         """Write the edges as CSV with the columns from and to."""
@@ -97,6 +93,14 @@ class SyntheticGraph:
 
         ends = list(zip(*self.edges(), strict=True)) or [(), ()]
         csv.write_csv(pa.table({"from": pa.array(list(ends[0])), "to": pa.array(list(ends[1]))}), str(path))
+
+    def __repr__(self) -> str:
+        off = int(np.abs(self.counts - self.asked).sum())
+        met = "counts met" if self.exact else f"counts off by {off}"
+        return f"SyntheticGraph({self.network!r}, {len(self.tail):,} edges, {met})"
+
+    def __str__(self) -> str:
+        return "\n".join((repr(self), *self.notes))
 
 
 def synthetic_graph(
