@@ -12,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import policygraph as pg
-from policygraph.errors import DataError, InputError
+from policygraph.errors import DataError, InputError, RefusedError
 from policygraph.private.counting import Counts, count_cells, tables
 from policygraph.private.counting import counts as counts_module
+from policygraph.private.mechanisms.base import MOST_ANSWERS
+from policygraph.public.cubes import cover
 from policygraph.public.cubes import shares as matrices
 from policygraph.public.cubes.choose import Task
 from policygraph.public.cubes.groups import batches, grouped
@@ -198,3 +200,37 @@ def test_larger_cuboids_are_measured_where_small_ones_are_too_many():
     assert made.objective == pytest.approx(float(task.fitted(masks, [1.0] * len(masks)).max()))
     pairs = [task.lattice.mask(names) for names in query.sets if len(names) == 2]
     assert made.objective < 0.2 * float(task.fitted(pairs, [1.0] * len(pairs)).max())
+
+
+def test_too_many_cuboids_for_covers_are_refused_and_weighed_without_them(monkeypatch):
+    monkeypatch.setattr(cover, "COVERED", 1000)
+    domain = pg.Domain({f"a{at}": 2 for at in range(13)})
+    query = pg.queries.all_cuboids(domain, up_to=2)
+    ones = [1.0] * len(query.sets)
+    with pytest.raises(RefusedError) as caught:
+        pg.cubes.BMax().choose(domain, query.sets, ones, pg.Policy(domain), pg.Epsilon(1))
+    assert caught.value.code == "cubes.too-many"
+    made = pg.cubes.Unequal(seconds=0.1).choose(domain, query.sets, ones, pg.Policy(domain), pg.Epsilon(1))
+    task = Task(domain, query.sets, ones, pg.Policy(domain), pg.Epsilon(1))
+    masks = [task.lattice.mask(names) for names in made.sets]
+    assert made.objective == pytest.approx(float(task.fitted(masks, made.weights).sum()))
+
+
+def test_ten_thousand_low_order_tables_of_forty_attributes_are_weighed_in_closed_form():
+    domain = pg.Domain({f"a{at}": 2 for at in range(40)})
+    query = pg.queries.all_cuboids(domain, up_to=3)
+    ones = [1.0] * len(query.sets)
+    made = pg.cubes.Unequal().choose(domain, query.sets, ones, pg.Policy(domain), pg.Rho("1/2"))
+    assert len(made.sets) == len(query.sets) == 10_701
+    assert made.gap < 1e-6
+
+
+def test_a_cube_of_more_answers_than_other_queries_may_have_is_certified():
+    domain = pg.Domain({"a": 20_000, "b": 6_000})
+    query = pg.queries.all_cuboids(domain)
+    assert query.height > MOST_ANSWERS
+    assert pg.Cube("all").calibrate(query, pg.Policy(domain), pg.Epsilon(1)).parameter == 4
+    wide = pg.Domain({"a": 20_000, "b": 60_000})
+    with pytest.raises(RefusedError) as caught:
+        pg.Laplace().calibrate(pg.queries.all_cuboids(wide), pg.Policy(wide), pg.Epsilon(1))
+    assert caught.value.code == "mechanism.answers"

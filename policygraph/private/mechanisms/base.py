@@ -20,6 +20,7 @@ from policygraph.public.domain import Network
 from policygraph.public.loss import Epsilon, Loss, Rho
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
+from policygraph.public.query.blocks import BlockQuery
 from policygraph.public.query.cuboids import CuboidQuery
 from policygraph.public.sensitivity.certificate import Sensitivity
 from policygraph.published.release import Release, Table, plain, scaled
@@ -42,6 +43,9 @@ DENSE_CELLS = 50_000_000
 
 MOST_ANSWERS = 100_000_000
 """Most answers of one release."""
+
+MOST_CUBE_CELLS = 500_000_000
+"""Most measured cells of a cube (each takes up to 40 bytes on the way)."""
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -333,9 +337,11 @@ def certified(
     check_loss(loss)
     if query.needs_values and not values:
         query.answer(())
-    if query.height > MOST_ANSWERS:
+    # Cuboids are held table by table and have sensitivities in closed form, so that only memory limits their number.
+    most = MOST_CUBE_CELLS if isinstance(query, (CuboidQuery, BlockQuery)) else MOST_ANSWERS
+    if query.height > most:
         raise RefusedError(
-            f"{query!r} has {query.height:,} answers: expected at most {MOST_ANSWERS:,}. Ask for sums of cells, such as "
+            f"{query!r} has {query.height:,} answers: expected at most {most:,}. Ask for sums of cells, such as "
             "mixing counts of groups of nodes, or cuboids of fewer attributes.",
             code="mechanism.answers",
             value=query.height,

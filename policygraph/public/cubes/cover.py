@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from policygraph.errors import InputError
+from policygraph.errors import InputError, RefusedError
 from policygraph.exact import Exact, as_fraction
 from policygraph.public.cubes.choose import Choice, Sets, Strategy, Task
 from policygraph.public.cubes.lattice import Floats
@@ -31,6 +31,8 @@ __all__ = ["BMax", "Covering", "PMost"]
 CLOSE = 1 + 1e-12
 SCANNED = 1 << 29
 """Ratios times candidates times published cuboids that a greedy scan tries; of larger problems it tries evenly spread ratios."""
+COVERED = 1 << 26
+"""Most candidates times published cuboids whose covers are sought."""
 PROVABLE = 1 << 31
 """With more ratios times candidates times published cuboids nothing is proved."""
 
@@ -43,6 +45,12 @@ class Covering:
         self.masks = task.candidates
         self.forms: Floats = task.costs.forms
         self.squared = task.loss.norm == "l1"
+        if len(self.masks) * len(task.wanted) > COVERED:
+            raise RefusedError(
+                f"{len(self.masks):,} cuboids may be measured for {len(task.wanted):,} published ones: expected a product of at "
+                f"most {COVERED:,}. Publish fewer, measure all of them alike, or spend rho with unequal noise.",
+                code="cubes.too-many",
+            )
 
     @cached_property
     def ratios(self) -> Floats:

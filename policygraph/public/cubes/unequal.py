@@ -91,10 +91,14 @@ class Unequal(Strategy):
 
     def _cuboids(self, task: Task, published: Sets, policy: Policy, loss: Loss) -> Choice:
         weighing = Weighing(task, self.goal)
-        greedy = BMax(exact_seconds=0).choose(
-            task.lattice.domain, published, task.importance.tolist(), policy, loss
-        )
-        masks = [task.lattice.mask(names) for names in greedy.sets]
+        try:
+            greedy = BMax(exact_seconds=0).choose(
+                task.lattice.domain, published, task.importance.tolist(), policy, loss
+            )
+            masks = [task.lattice.mask(names) for names in greedy.sets]
+        except RefusedError:
+            tops = set(task.lattice.maximal(task.wanted))
+            masks = [mask for mask in task.candidates if mask in tops]
         first = task.weights_of(masks, [1.0] * len(masks))
         _, weights = weighing.search([first, np.ones(len(task.candidates))], self.seconds)
         trials = [rounded(weights, largest) for largest in (LARGEST, LARGEST // 3, 256)]
