@@ -23,7 +23,7 @@ import numpy as np
 
 import policygraph as pg
 from policygraph.private.counting import read_edges
-from policygraph.published.networks import PublicDegrees, SyntheticGraph, summarise, synthetic_graph
+from policygraph.published.networks import PublicDegrees, Summary, SyntheticGraph, summarise, synthetic_graph
 from policygraph.published.networks.consistent import as_matrix, consistent_mixing
 
 DATA = Path(os.environ.get("POLICYGRAPH_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -36,6 +36,7 @@ POLICIES: list[tuple[str, str, int | None]] = [
     ("at most 20 edges", "worst-case", 20),
     ("worst case", "worst-case", None),
 ]
+SHORT = {POLICIES[0][0]: "one switch", POLICIES[1][0]: "at most 20 edges", POLICIES[2][0]: "worst case"}
 
 
 def check(made: SyntheticGraph, degrees: np.ndarray) -> bool:
@@ -65,22 +66,52 @@ def as_square(counts: np.ndarray) -> np.ndarray:
     return as_matrix(QUERY, counts)
 
 
-def plot(path: str, matrices: dict[str, np.ndarray]) -> None:
+def plot(path: str, drawn: dict[str, tuple[np.ndarray, Summary]], epsilon: str) -> None:
+    """Above, the edges between groups of each graph; below, four numbers of each graph beside the original's."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
     from matplotlib.colors import LogNorm
 
-    figure, axes = pyplot.subplots(1, len(matrices), figsize=(3.1 * len(matrices), 3.6), layout="constrained")
+    figure = pyplot.figure(figsize=(3.0 * len(drawn), 6.6), layout="constrained")
+    above, below = figure.subfigures(2, 1, height_ratios=[1.1, 1])
+    figure.suptitle(
+        f"Facebook network, {NODES:,} people, all degrees public, epsilon = {epsilon}: the original and synthetic graphs"
+    )
+    axes = above.subplots(1, len(drawn))
     image = None
-    for axis, (name, matrix) in zip(axes, matrices.items(), strict=True):
+    for axis, (name, (matrix, _)) in zip(axes, drawn.items(), strict=True):
         shown = np.where(matrix > 0, matrix, np.nan)
         image = axis.imshow(shown, norm=LogNorm(1, 40_000), cmap="viridis")
-        axis.set_title(name, fontsize=9)
-        axis.set(xticks=[], yticks=[])
-    figure.colorbar(image, ax=axes, label="edges between groups", shrink=0.8)
-    figure.savefig(path, dpi=150)
+        axis.set_title(name, fontsize=10)
+        axis.set(xticks=range(len(matrix)), yticks=range(len(matrix)))
+        axis.tick_params(labelsize=7, length=0)
+        axis.set_xlabel("group of one end", fontsize=8)
+    axes[0].set_ylabel("group of the other end", fontsize=8)
+    above.colorbar(image, ax=axes, label="edges between groups (white: none)", shrink=0.8)
+    measures = [
+        (
+            "edges inside groups, share",
+            [float(np.trace(matrix)) / found.edges for matrix, found in drawn.values()],
+        ),
+        ("degree assortativity", [found.assortativity for _, found in drawn.values()]),
+        ("transitivity", [found.transitivity for _, found in drawn.values()]),
+        ("mean clustering", [found.clustering for _, found in drawn.values()]),
+    ]
+    colors = ["#333333", *["#2a788e"] * (len(drawn) - 2), "#b0b0b0"]
+    for axis, (title, values) in zip(below.subplots(1, len(measures), sharey=True), measures, strict=True):
+        bars = axis.barh(list(drawn), values, color=colors)
+        axis.bar_label(bars, fmt="%.2f", padding=3, fontsize=8)
+        axis.axvline(values[0], color="#333333", lw=1, ls=":")
+        axis.axvline(0, color="black", lw=0.8)
+        axis.margins(x=0.25)
+        axis.locator_params(axis="x", nbins=4)
+        axis.set_title(title, fontsize=10)
+        axis.tick_params(labelsize=8)
+        axis.spines[["top", "right", "left"]].set_visible(False)
+    axis.invert_yaxis()
+    figure.savefig(path, dpi=130)
 
 
 def main() -> int:
@@ -99,7 +130,7 @@ def main() -> int:
     degrees = np.bincount(np.concatenate([tail, head]), minlength=NODES)
     true = QUERY.answer_sparse(*counts.sparse())
     good = True
-    matrices = {"original": as_square(true)}
+    drawn = {"original": (as_square(true), summarise(tail, head, NODES))}
     print(f"{NODES:,} nodes, {len(tail):,} edges, {len(QUERY.names)} groups, epsilon = {asked.epsilon}\n")
     print(
         "| graph | assortativity | transitivity | clustering | triangles | edges inside groups | counts off by | "
@@ -116,7 +147,7 @@ def main() -> int:
             at_most_records=cap,
         )
         noisy = pg.release(QUERY, policy, counts, epsilon=asked.epsilon, source=pg.SeededSource(asked.seed))
-        drawn = time.perf_counter()
+        noised = time.perf_counter()
         public = PublicDegrees.from_policy(policy)
         fitted = consistent_mixing(noisy.values(), QUERY, public)
         fit = time.perf_counter()
@@ -124,11 +155,9 @@ def main() -> int:
         done = time.perf_counter()
         good &= check(made, degrees) and done - start < SECONDS and (made.exact or strength != "markov")
         moved = int(np.abs(made.counts - made.asked).sum())
-        times = (
-            f"{noisy.certificate.power} | {drawn - start:.1f}, {fit - drawn:.1f}, {done - fit:.1f} | {moved}"
-        )
+        times = f"{noisy.certificate.power} | {noised - start:.1f}, {fit - noised:.1f}, {done - fit:.1f} | {moved}"
         print(row(name, made.tail, made.head, made.counts, true, times), flush=True)
-        matrices[name] = as_square(made.counts)
+        drawn[f"synthetic: {SHORT[name]}"] = (as_square(made.counts), summarise(made))
     one = pg.queries.mixing(network, [0] * NODES)
     start = time.perf_counter()
     public = PublicDegrees.of(network, degrees)
@@ -139,9 +168,9 @@ def main() -> int:
     print(
         row("degrees only (configuration model)", plain.tail, plain.head, mixed, true, f"0 | {seconds:.1f} |")
     )
-    matrices["degrees only"] = as_square(mixed)
+    drawn["degrees only\n(configuration model)"] = (as_square(mixed), summarise(plain))
     if asked.plot:
-        plot(asked.plot, matrices)
+        plot(asked.plot, drawn, asked.epsilon)
     print("\nevery degree met, simple, in time:", "yes" if good else "NO")
     return 0 if good else 1
 
