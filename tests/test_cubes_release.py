@@ -87,7 +87,9 @@ def test_a_threshold_on_one_attribute_leaves_the_others_exact():
 @pytest.mark.parametrize("strategy", ["all", "base", "bmax", "unequal"])
 def test_public_margins_are_met_to_the_last_integer(strategy, loss, consistent):
     policy = pg.Policy(DOMAIN, constraints=[pg.Cuboid("sex"), pg.Cuboid("age")])
-    ready = pg.Cube(strategy, consistent=consistent).calibrate(QUERY, policy, loss)
+    ready = pg.Cube(strategy, consistency="least-squares" if consistent else None).calibrate(
+        QUERY, policy, loss
+    )
     made = ready.run(TABLE, pg.SeededSource(3))
     for names in ((), ("sex",), ("age",)):
         assert made.cuboid(*names).values.tolist() == true(names).tolist()
@@ -96,7 +98,9 @@ def test_public_margins_are_met_to_the_last_integer(strategy, loss, consistent):
         table = made.cuboid("sex", "age", "work").values.reshape(2, 3, 2)
         assert table.sum(axis=(1, 2)).tolist() == true(["sex"]).tolist()
         assert table.sum(axis=(0, 2)).tolist() == true(["age"]).tolist()
-    free = pg.Cube(consistent=consistent).on(ready.choice, QUERY, pg.Policy(DOMAIN), loss)
+    free = pg.Cube(consistency="least-squares" if consistent else None).on(
+        ready.choice, QUERY, pg.Policy(DOMAIN), loss
+    )
     ratio = ready.noise.variance / free.noise.variance
     if np.all(np.isfinite(free.factors)):
         assert np.all(ready.factors <= free.factors * (1 + 1e-12)), ratio
@@ -122,7 +126,9 @@ def test_everything_known_is_released_as_it_is():
     ],
 )
 def test_measured_variances_are_the_stated_ones(strategy, loss, policy, consistent):
-    ready = pg.Cube(strategy, consistent=consistent).calibrate(QUERY, policy, loss)
+    ready = pg.Cube(strategy, consistency="least-squares" if consistent else None).calibrate(
+        QUERY, policy, loss
+    )
     height = ready.measured.height
     start = np.concatenate(
         [np.zeros(height, dtype=np.int64), *(np.zeros(ready.lattice.size(m), np.int64) for m in ready.known)]
@@ -209,14 +215,14 @@ def test_any_cuboid_and_cell_on_demand():
     assert caught.value.code == "cubes.not-computable"
     with pytest.raises(InputError):
         made.variance("age", "work")
-    plain = pg.Cube("all", consistent=False).calibrate(query, pg.Policy(DOMAIN), pg.Epsilon(1))
+    plain = pg.Cube("all", consistency=None).calibrate(query, pg.Policy(DOMAIN), pg.Epsilon(1))
     with pytest.raises(InputError) as caught:
         plain.run(TABLE, pg.SeededSource(4)).cuboid("age")
     assert caught.value.code == "cubes.not-released"
 
 
 def test_without_consistency_tables_are_sums_of_whole_numbers():
-    ready = pg.Cube("bmax", consistent=False).calibrate(QUERY, pg.Policy(DOMAIN), pg.Epsilon(1))
+    ready = pg.Cube("bmax", consistency=None).calibrate(QUERY, pg.Policy(DOMAIN), pg.Epsilon(1))
     made = ready.run(TABLE, pg.SeededSource(1))
     assert all(np.all(t.values == np.rint(t.values)) for t in made.tables)
     assert "without consistency" in ready.mechanism
@@ -303,7 +309,7 @@ def test_refusals():
         pg.Cube().on(few, QUERY, policy, loss)
     assert caught.value.code == "cubes.not-computable"
     with pytest.raises(InputError) as caught:
-        pg.Cube("fourier", consistent=False).calibrate(QUERY, policy, loss)
+        pg.Cube("fourier", consistency=None).calibrate(QUERY, policy, loss)
     assert caught.value.code == "cubes.interactions"
     ready = pg.Cube("all").calibrate(QUERY, policy, loss)
     other = pg.sensitivity(QUERY, pg.Policy(DOMAIN, pg.PolicyGraph.full(DOMAIN)))

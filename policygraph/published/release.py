@@ -239,9 +239,7 @@ class Release:
         if "cube" in record:
             from policygraph.published.cubes.release import CubeRelease
 
-            names = list(dict.fromkeys(c for p in record["parts"] for c in p["columns"]))
-            column = "value" if table.num_columns == 1 else _free("value", names)
-            return CubeRelease.of_values(table.column(column).to_numpy(), record)
+            return CubeRelease.of_table(table, record)
         tables, start = [], 0
         for part in record["parts"]:
             piece = table.slice(start, part["height"])

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from policygraph.errors import InputError
+from policygraph.exact import as_fraction
 from policygraph.private.mechanisms.additive import Additive
 from policygraph.private.mechanisms.base import (
     DENSE_CELLS,
@@ -37,9 +38,12 @@ from policygraph.public.query.base import Query, fingerprint
 from policygraph.public.query.blocks import BlockQuery
 from policygraph.public.query.cuboids import CuboidQuery
 from policygraph.public.sensitivity.certificate import Sensitivity
-from policygraph.published.cubes.errors import factors_at, within_95
-from policygraph.published.cubes.fit import best_sources, fit
-from policygraph.published.cubes.release import CubeRelease, cube_table
+from policygraph.published.cubes.cells import union
+from policygraph.published.cubes.errors import cell_factors, published_errors, within_all
+from policygraph.published.cubes.facts import Fact, facts_of, visible
+from policygraph.published.cubes.finish import PLAIN, Finish, Method, finished
+from policygraph.published.cubes.offset import shift_for
+from policygraph.published.cubes.release import CubeRelease, cube_table, part_of
 
 __all__ = ["Cube", "CubeNoise"]
 
@@ -58,8 +62,10 @@ class CubeNoise(Calibrated):
         The certificate of what is measured.
     known
         Cuboids that are the same for all neighbours, and are published as they are.
-    consistent
-        Whether the published tables are made to agree, by least squares.
+    facts
+        Public sums of cells that published tables have to meet besides; neighbours agree on them by definition.
+    finish
+        How the published tables are made of the noisy numbers.
     """
 
     mechanism: str
@@ -69,7 +75,8 @@ class CubeNoise(Calibrated):
     sensitivity: Sensitivity
     choice: Choice
     known: tuple[int, ...] = ()
-    consistent: bool = True
+    facts: tuple[Fact, ...] = ()
+    finish: Finish = PLAIN
 
     @cached_property
     def lattice(self) -> Lattice:
@@ -105,28 +112,46 @@ class CubeNoise(Calibrated):
         return self.inner.noise
 
     @cached_property
+    def cell_factors(self) -> list[float | Floats]:
+        """Variance of the cells of each published cuboid in units of the noise variance: one number where they are alike."""
+        return cell_factors(
+            self.finish, self.lattice, self.choice, self.known, self.facts, self.published, self.published
+        )
+
+    @cached_property
     def factors(self) -> Floats:
-        """Variance of a cell of each published cuboid in units of the noise variance."""
-        return factors_at(self.lattice, self.choice, self.known, self.published, consistent=self.consistent)
+        """Largest variance of a cell of each published cuboid in units of the noise variance."""
+        return np.array([float(np.max(factor)) for factor in self.cell_factors])
 
-    def deviation(self, part: int) -> float:
-        return float(np.sqrt(self.factors[part] * self.noise.variance))
+    @cached_property
+    def shift(self) -> int:
+        """What is added to every cell of the finest table of all published attributes; 0 without an offset."""
+        if self.finish.offset is None:
+            return 0
+        law = self.noise.distribution, float(self.parameter)
+        return shift_for(self.lattice, self.published, self.factors.tolist(), *law, self.finish.offset)
 
-    def within_95(self, part: int) -> float:
-        return within_95(float(self.factors[part]), self.noise.distribution, float(self.parameter))
+    def deviation(self, part: int) -> float | Floats:
+        made: float | Floats = np.sqrt(np.asarray(self.cell_factors[part]) * self.noise.variance)
+        return made if np.ndim(made) else float(made)
+
+    def within_95(self, part: int) -> float | Floats:
+        """What 95 % of the noise of the least-squares (or summed) estimate stays within."""
+        return within_all(self.cell_factors[part], self.noise.distribution, float(self.parameter))
 
     def factor(self, part: int) -> Fraction:
         return Fraction(1)
 
     def noisy(self, table: Any, source: Source) -> Ints:
-        """The noisy measured numbers, followed by those of the known cuboids, which have no noise."""
+        """The noisy measured numbers, followed by the known cuboids and facts, which have no noise."""
         made: Ints = self.noisy_many(table, 1, source)[0]
         return made
 
     def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
         """Return n independent outputs of :meth:`noisy`, one in each row."""
         masks = [self.lattice.mask(names) for names in self.choice.sets]
-        true = margins(self.lattice, table, [*masks, *self.known])
+        unsaid = [fact.mask for fact in self.facts if fact.value is None]
+        true = margins(self.lattice, table, [*masks, *self.known, *unsaid])
         pieces: list[Ints] = []
         if isinstance(self.measured, BlockQuery):
             self.measured.check_reach(int(next(iter(true.values())).sum()))
@@ -142,13 +167,19 @@ class CubeNoise(Calibrated):
         if self.parameter > 0 and len(points):
             draw = discrete_laplace if isinstance(self.loss, Epsilon) else discrete_gaussian
             rows += draw(self.parameter, rows.shape, source)
-        if not self.known:
+        if not self.known and not self.facts:
             return rows
-        exact = np.concatenate([true[mask].ravel() for mask in self.known])
+        values = [fact.of(true[fact.mask]) if fact.value is None else fact.value for fact in self.facts]
+        exact = np.concatenate(
+            [*(true[mask].ravel() for mask in self.known), np.array(values, dtype=np.int64)]
+        )
         return np.concatenate([rows, np.broadcast_to(exact, (n, exact.size))], axis=1)
 
     def tables(self, points: Ints) -> dict[int, Floats]:
         """The published tables from noisy points (post-processing)."""
+        return self._tables(points)[0]
+
+    def _tables(self, points: Ints) -> tuple[dict[int, Floats], dict[int, Floats] | None]:
         masks = [self.lattice.mask(names) for names in self.choice.sets]
         heights = [part.height for part in self.measured.parts] if self.measured else []
         measured: dict[int, Ints] = {}
@@ -160,26 +191,35 @@ class CubeNoise(Calibrated):
         for mask in self.known:
             exact[mask] = points[start : start + self.lattice.size(mask)]
             start += self.lattice.size(mask)
-        make = fit if self.consistent else best_sources
-        return make(self.lattice, self.choice, measured, self.published, exact)
+        valued = [fact.with_value(int(value)) for fact, value in zip(self.facts, points[start:], strict=True)]
+        made, fitted = finished(
+            self.finish,
+            self.lattice,
+            self.choice,
+            measured,
+            self.published,
+            exact,
+            valued,
+            self.noise.variance,
+        )
+        if self.shift:
+            top = union(self.published)
+            made = {mask: t + self.shift * self.lattice.size(top & ~mask) for mask, t in made.items()}
+        return made, fitted
 
     def publish(self, points: Ints, source: Source) -> CubeRelease:
-        made = self.tables(points)
-        tables, parts = [], []
+        made, fitted = self._tables(points)
+        tables, parts, estimates = [], [], []
         for at, (part, mask) in enumerate(zip(self.query.parts, self.published, strict=True)):
-            deviation, within = self.deviation(at), self.within_95(at)
-            tables.append(cube_table(self.query.domain, part.columns, made[mask].ravel(), deviation, within))
-            parts.append(
-                {
-                    "name": part.name,
-                    "columns": list(part.columns),
-                    "height": part.height,
-                    "integer": False,
-                    "standard_deviation": deviation,
-                    "within_95": within,
-                }
-            )
-        return CubeRelease(tuple(tables), self.record(source, parts))
+            values = made[mask].ravel()
+            estimate = None if fitted is None else fitted[mask].ravel()
+            errors = published_errors(values, estimate, self.deviation(at), self.within_95(at))
+            tables.append(cube_table(self.query.domain, part.columns, values, *errors))
+            parts.append(part_of(part.name, part.columns, part.height, self.finish, *errors))
+            estimates += [] if estimate is None else [estimate]
+        return CubeRelease(
+            tuple(tables), self.record(source, parts), None if fitted is None else tuple(estimates)
+        )
 
     def record(self, source: Source, parts: list[dict[str, Any]]) -> dict[str, Any]:
         made = super().record(source, parts)
@@ -188,7 +228,9 @@ class CubeNoise(Calibrated):
             "measured": [list(names) for names in self.choice.sets],
             "weights": list(self.choice.weights),
             "known": [list(self.lattice.names(mask)) for mask in self.known],
-            "consistent": self.consistent,
+            "facts": len(self.facts),
+            **self.finish.to_json(),
+            "shift": self.shift,
             "objective": self.choice.objective,
             "bound": self.choice.bound,
             "reason": self.choice.reason,
@@ -203,14 +245,19 @@ class CubeNoise(Calibrated):
         if self.choice.reason:
             lines.append(self.choice.reason)
         lines += [line.replace("the answers", "the measured numbers") for line in self.inner.stages()]
-        if self.consistent:
+        if self.facts:
+            lines.append(f"{len(self.facts)} public sums of cells are met exactly, too.")
+        unused = len(facts_of(self.lattice, self.policy)) - len(self.facts)
+        if unused:
             lines.append(
-                "The published tables are the least-squares estimates from all that was measured; they agree with each other and "
-                "with the exact tables to the last bit. Counts may be negative."
+                f"{unused} public sums of cells concern no table that is made here, and are not used."
             )
-        else:
+        lines += self.finish.stages()
+        if self.finish.offset is not None:
             lines.append(
-                "Each published table is the sum of the measured one that gives it with least noise."
+                f"Every count is shifted: {self.shift} was added for each cell of the finest table that it sums, a number chosen before "
+                f"the noise so that with probability at least {1 - self.finish.offset} no published count is negative. Subtract it to get "
+                "unbiased counts."
             )
         lines.append("Stated 95 % ranges hold for any combination of noises, and are wider than most need.")
         return lines
@@ -225,8 +272,16 @@ class Cube(Mechanism):
     strategy
         What to measure: ``"all"``, ``"base"``, ``"bmax"``, ``"unequal"`` (least total variance), ``"unequal-max"``,
         ``"fourier"``, or a :class:`~policygraph.public.cubes.choose.Strategy`, for example ``PMost(bound=500)``.
-    consistent
-        Whether published tables are made to agree by least squares. Not doing so never helps accuracy.
+    consistency
+        In which sense the published tables, which then agree with each other, are near the noisy numbers:
+        ``"least-squares"``, ``"least-absolute"``, ``"least-maximum"``; or None: each is a sum of one measured table.
+    nonnegative
+        No published count is negative.
+    whole
+        Published counts are whole numbers.
+    offset
+        A probability: all counts are shifted by a number that is fixed before the noise so that they are non-negative but for this
+        probability. Cheap, and linear in the noise; not together with ``nonnegative`` or ``whole``.
 
     Notes
     -----
@@ -237,14 +292,23 @@ class Cube(Mechanism):
     >>> import policygraph as pg
     >>> domain = pg.Domain({"sex": ["F", "M"], "age": 7, "salary": 5})
     >>> query = pg.queries.all_cuboids(domain)
-    >>> ready = Cube("bmax", consistent=False).calibrate(query, pg.Policy(domain), pg.Epsilon(1))
+    >>> ready = Cube("bmax", consistency=None).calibrate(query, pg.Policy(domain), pg.Epsilon(1))
     >>> len(ready.choice.sets), ready.parameter
     (4, Fraction(4, 1))
     """
 
     strategy: Strategy | str = "unequal"
-    consistent: bool = True
+    consistency: Method | None = "least-squares"
+    nonnegative: bool = False
+    whole: bool = False
+    offset: Any = None
     name: str = "Cube"
+
+    @property
+    def finish(self) -> Finish:
+        """How published tables are made of noisy numbers."""
+        chance = None if self.offset is None else as_fraction(self.offset, "offset")
+        return Finish(self.consistency, self.nonnegative, self.whole, chance)
 
     def calibrate(
         self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
@@ -257,9 +321,9 @@ class Cube(Mechanism):
             )
         query.check_domain(policy.domain)
         check_loss(loss)
-        strategy = self.strategy
+        strategy, agrees = self.strategy, self.finish.agrees
         if isinstance(strategy, str):
-            strategy = strategy_named(strategy, consistent=self.consistent)
+            strategy = strategy_named(strategy, consistent=agrees)
         importance = [float(weight * weight) for weight in query.weights]
         choice = strategy.choose(query.domain, query.sets, importance, policy, loss)
         return self.on(choice, query, policy, loss, sensitivity, label=strategy.name)
@@ -281,9 +345,10 @@ class Cube(Mechanism):
         InputError
             When a published cuboid cannot be computed from the measured and the known ones.
         """
-        if choice.kind == "interactions" and not self.consistent:
+        finish = self.finish
+        if choice.kind == "interactions" and not finish.agrees:
             raise InputError(
-                "interactions give tables by least squares only: expected consistent=True.",
+                "interactions give tables together only: expected a consistency other than None.",
                 code="cubes.interactions",
             )
         lattice = Lattice(query.domain)
@@ -292,15 +357,22 @@ class Cube(Mechanism):
         proof = certified(asked, policy, loss, sensitivity)
         # Two choices of one strategy are different requests to a ledger, so that the name tells them apart.
         mark = fingerprint([choice.kind, list(choice.sets), list(choice.weights)])[:8]
-        name = f"{self.name} {label} {mark}" + ("" if self.consistent else " without consistency")
-        ready = CubeNoise(name, query, policy, loss, proof, choice, known, self.consistent)
-        if not np.all(np.isfinite(ready.factors)):
-            at = int(np.flatnonzero(~np.isfinite(ready.factors))[0])
-            raise InputError(
-                f"cuboid {list(query.sets[at])} cannot be computed from what the strategy measures.",
-                code="cubes.not-computable",
-                value=query.sets[at],
-            )
+        name = f"{self.name} {label} {mark} {finish.words}".strip()
+        published = [lattice.mask(names) for names in query.sets]
+        facts: tuple[Fact, ...] = ()
+        if finish.agrees:
+            masks = [*(lattice.mask(names) for names in choice.sets), *published]
+            facts = tuple(visible(lattice, facts_of(lattice, policy), masks, together=not finish.plain))
+        reached = cell_factors(Finish(finish.consistency), lattice, choice, known, (), published, published)
+        for names, factor in zip(query.sets, reached, strict=True):
+            if not np.isfinite(factor):
+                raise InputError(
+                    f"cuboid {list(names)} cannot be computed from what the strategy measures.",
+                    code="cubes.not-computable",
+                    value=names,
+                )
+        ready = CubeNoise(name, query, policy, loss, proof, choice, known, facts, finish)
+        _ = ready.cell_factors  # what cannot be met is refused before any data are read
         return ready
 
 

@@ -1,18 +1,25 @@
-"""How large the noise of a published cell is. Owns :func:`factors_at` and :func:`within_95`.
+"""How large the noise of a published cell is. Owns :func:`factors_at`, :func:`cell_factors`, :func:`within_95`.
 
-For reports: floats, rounded towards the larger error. Imports ``public.cubes``.
+For reports: floats, rounded towards the larger error. Imports ``public.cubes``, and ``conditions`` where facts need it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log, sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from policygraph.public.cubes.choose import Choice, fitted_of, measured_precisions
 from policygraph.public.cubes.lattice import Family, Floats, Lattice
 from policygraph.public.cubes.variances import plain_factors
 
-__all__ = ["factors_at", "within_95"]
+if TYPE_CHECKING:
+    from policygraph.published.cubes.facts import Fact
+    from policygraph.published.cubes.finish import Finish
+
+__all__ = ["cell_factors", "factors_at", "published_errors", "within_95", "within_all"]
 
 ROUNDING = 0.005
 """Share of the 5 % that is kept for the distance of discrete and continuous Laplace noise."""
@@ -66,3 +73,69 @@ def within_95(factor: float, distribution: str, parameter: float) -> float:
         return sqrt(factor * parameter * 2 * log(40))
     real = sqrt(2) * parameter * sqrt(4 / (9 * (0.05 - ROUNDING)))
     return sqrt(factor) * (real + sqrt(2 * log(2 / ROUNDING)))
+
+
+def cell_factors(
+    finish: Finish,
+    lattice: Lattice,
+    choice: Choice,
+    known: Sequence[int],
+    facts: Sequence[Fact],
+    masks: Sequence[int],
+    published: Sequence[int],
+) -> list[float | Floats]:
+    """Variance of the linear estimate behind some cuboids, in units of the noise variance.
+
+    Returns
+    -------
+    list
+        One number for each cuboid; an array with one for each cell where facts make them differ. For tables that are not linear in
+        the noise it is that of the least-squares estimate without facts.
+    """
+    made: list[float | Floats] = [
+        float(f) for f in factors_at(lattice, choice, known, masks, consistent=finish.agrees)
+    ]
+    if not facts or not finish.plain:
+        return made
+    from policygraph.published.cubes.conditions import factors_with_facts
+
+    plain = [float(np.max(f)) for f in made]
+    return factors_with_facts(lattice, choice, known, masks, facts, plain, published)
+
+
+def within_all(factor: float | Floats, distribution: str, parameter: float) -> float | Floats:
+    """:func:`within_95` for one factor or an array of them; it grows with the root of the factor."""
+    if not np.ndim(factor):
+        return within_95(float(factor), distribution, parameter)
+    made: Floats = np.sqrt(factor) * within_95(1.0, distribution, parameter)
+    return made
+
+
+def published_errors(
+    values: Floats, estimate: Floats | None, deviation: float | Floats, width: float | Floats
+) -> tuple[float | Floats, float | Floats]:
+    """Stated deviation and 95 % range of published values.
+
+    Parameters
+    ----------
+    values
+        What is published.
+    estimate
+        The least-squares estimate, where something else is published.
+    deviation, width
+        Deviation and 95 % range of the estimate.
+
+    Notes
+    -----
+    With 95 % the true count is within ``width`` of the estimate, and it is never negative. The range of a published value is its
+    largest distance to a count of which both holds.
+
+    Examples
+    --------
+    >>> published_errors(np.array([0.0, 7.0]), np.array([-4.0, 6.0]), 2.0, 5.0)[1].tolist()
+    [1.0, 6.0]
+    """
+    if estimate is None:
+        return deviation, width
+    low, high = np.maximum(estimate - width, 0.0), np.maximum(estimate + width, 0.0)
+    return deviation, np.maximum(np.abs(values - low), np.abs(values - high))
