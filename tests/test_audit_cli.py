@@ -11,7 +11,8 @@ import pytest
 import policygraph as pg
 from policygraph.cli import audits
 from policygraph.cli.app import run
-from policygraph.private.mechanisms import additive
+from policygraph.private import audit as package
+from policygraph.private.mechanisms import choose, kernel
 
 DOMAIN = pg.Domain({"sex": ["F", "M"], "age": 2})
 POLICY = pg.Policy(DOMAIN, constraints=[pg.Cuboid("sex"), pg.Cuboid("age")])
@@ -29,13 +30,13 @@ def policy_file(monkeypatch):
 @pytest.fixture
 def broken(monkeypatch):
     """Noise for a quarter of the sensitivity, as a mistake in the engine would make it."""
-    exact = additive.certified
+    exact = kernel.certified
 
     def quarter(*arguments):
         proof = exact(*arguments)
         return replace(proof, power=proof.power / 4, lower_power=proof.lower_power / 4)
 
-    monkeypatch.setattr(additive, "certified", quarter)
+    monkeypatch.setattr(kernel, "certified", quarter)
 
 
 def test_a_policy_file_is_read_and_audited(tmp_path, capsys):
@@ -50,6 +51,31 @@ def test_a_policy_file_is_read_and_audited(tmp_path, capsys):
 def test_a_sound_release_passes_with_status_0(policy_file, capsys):
     assert run(["audit", policy_file, "--samples", "2000", "--seed", "1"]) == 0
     assert capsys.readouterr().out.startswith("passed: no event refutes epsilon = 1;")
+
+
+def test_what_is_audited_is_what_a_release_would_use(policy_file, monkeypatch):
+    """Both margins are public, so that a release measures the one number that is free."""
+    seen = []
+
+    def spy(ready, **options):
+        seen.append(ready)
+        return real(ready, **options)
+
+    real = package.audit
+    monkeypatch.setattr(package, "audit", spy)
+    assert run(["audit", policy_file, "--samples", "400", "--seed", "1"]) == 0
+    [ready] = seen
+    assert ready.parameter == 1
+    assert (
+        type(ready) is type(choose(pg.queries.identity(DOMAIN), POLICY, pg.Epsilon(1))) is kernel.KernelNoise
+    )
+
+
+def test_leaks_are_told_with_labels(policy_file, broken, capsys):
+    assert run(["audit", policy_file, "--samples", "4000", "--seed", "1"]) == 2
+    said = capsys.readouterr().out
+    assert said.startswith("LEAK: epsilon >= ")
+    assert "(sex=F, age=0): " in said
 
 
 def test_a_leak_is_status_2(policy_file, broken, capsys):

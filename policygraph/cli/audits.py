@@ -42,13 +42,13 @@ def audit(
     """
     from policygraph.api import loss_of
     from policygraph.private.audit import audit as run
-    from policygraph.private.mechanisms import for_loss
+    from policygraph.private.mechanisms import choose
     from policygraph.private.noise import SecureSource, SeededSource
 
     read, query = one_query(file)
     loss = loss_of("1" if epsilon is None and rho is None else epsilon, rho, delta)
     with stage("computing the sensitivity") as tell:
-        ready = for_loss(loss).calibrate(query, read.policy, loss)
+        ready = choose(query, read.policy, loss)
         report = run(
             ready,
             samples=samples,

@@ -1,0 +1,60 @@
+"""Mechanisms that keep public facts, with too little noise; and a cube and a statistic scaled to a part of what they tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import policygraph as pg
+from policygraph.private.mechanisms import Exponential, Fitted, Kernel
+from policygraph.private.mechanisms.networks import StatisticNoise
+from policygraph.public.query.network_statistics import Triangles
+
+__all__ = ["first_table_only", "half_fitted", "half_kernel", "one_triangle", "twice_the_rate"]
+
+SQUARE = pg.Domain({"a": 2, "b": 2})
+MARGINS = pg.Policy(SQUARE, constraints=[pg.Cuboid("a"), pg.Cuboid("b")])
+CELLS = pg.queries.identity(SQUARE)
+
+
+def _smaller(ready, factor):
+    proof = ready.sensitivity
+    return replace(
+        ready, sensitivity=replace(proof, power=proof.power * factor, lower_power=proof.lower_power * factor)
+    )
+
+
+def half_kernel():
+    ready = Kernel().calibrate(CELLS, MARGINS, pg.Epsilon(1))
+    return _smaller(ready, Fraction(1, 2)), MARGINS, CELLS
+
+
+def half_fitted():
+    """The fit averages four noises, so that this looks like much noise, and the events that tell are rare."""
+    ready = Fitted().calibrate(CELLS, MARGINS, pg.Epsilon(2))
+    return _smaller(ready, Fraction(1, 2)), MARGINS, CELLS
+
+
+def twice_the_rate():
+    """A rate of twice epsilon, where even all of epsilon would be too much for tables that have unequal numbers of others near."""
+    facts = [pg.Cuboid("a", equals=[6, 6]), pg.Cuboid("b", equals=[6, 6])]
+    policy = pg.Policy(SQUARE, constraints=facts)
+    ready = Exponential().calibrate(CELLS, policy, pg.Epsilon(1))
+    return replace(ready, rate=2 * pg.Epsilon(1).value), policy, CELLS
+
+
+def first_table_only():
+    """A cube whose noise is scaled to one of the tables that it measures."""
+    domain = pg.Domain({"a": 2, "b": 2})
+    query = pg.queries.all_cuboids(domain)
+    policy = pg.Policy(domain)
+    ready = pg.Cube("all").calibrate(query, policy, pg.Epsilon(1))
+    return _smaller(ready, Fraction(1, 4)), policy, query
+
+
+def one_triangle():
+    """Noise for one triangle, where an edge of a network of five nodes closes three."""
+    network = pg.Network(5)
+    policy, query = pg.Policy(network), Triangles(network)
+    ready = StatisticNoise().calibrate(query, policy, pg.Epsilon(1))
+    return replace(ready, bound=replace(ready.bound, power=1)), policy, query
