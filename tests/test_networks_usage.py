@@ -327,7 +327,7 @@ def test_degrees_that_the_policy_does_not_publish_can_be_given_and_are_told_of(c
     public = pg.release(
         query, pg.Policy(network, constraints=[pg.Degrees()], strength="markov"), club, epsilon=1
     )
-    with pytest.raises(pg.InputError, match="as an argument here"):
+    with pytest.raises(pg.InputError, match="or as an argument here"):
         pg.networks.synthetic_from_release(public)
     made = pg.networks.synthetic_from_release(public, told)
     assert not any("NOT PROTECTED" in note for note in made.notes)
@@ -361,3 +361,81 @@ def test_graphs_are_summarised_as_they_are(club: networkx.Graph) -> None:
         pg.networks.summarise(networkx.DiGraph(club))
     with pytest.raises(pg.InputError, match="expected a graph"):
         pg.networks.summarise([1, 2])
+
+
+FILE = """
+[network]
+nodes = ["ann", "bob", "cyd", "dan", "eve", "fay"]
+directed = {directed}
+[neighbours]
+strength = "markov"
+{public}
+[[release]]
+mixing = {{ann = "x", bob = "x", cyd = "x", dan = "y", eve = "y", fay = "y"}}
+"""
+
+
+def _released(folder: Path, directed: bool) -> networkx.Graph:
+    nodes = ["ann", "bob", "cyd", "dan", "eve", "fay"]
+    graph = networkx.relabel_nodes(
+        networkx.gnp_random_graph(6, 0.5, seed=4, directed=directed), dict(enumerate(nodes))
+    )
+    keys = ("in_degrees", "out_degrees") if directed else ("degrees",)
+    public = "\n".join(f'[[public]]\n{key} = "all"' for key in keys)
+    (folder / "policy.toml").write_text(FILE.format(directed=str(directed).lower(), public=public))
+    (folder / "edges.txt").write_text("\n".join(f"{u} {v}" for u, v in graph.edges()))
+    command = ["release", str(folder / "policy.toml"), "--data", str(folder / "edges.txt")]
+    assert run([*command, "--epsilon", "1", "--out", str(folder / "out")]) == 0
+    return graph
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_the_command_makes_a_graph_of_a_release_and_public_degrees(tmp_path: Path, directed: bool) -> None:
+    graph = _released(tmp_path, directed)
+    sides = (graph.out_degree, graph.in_degree) if directed else (graph.degree,)
+    head = "node,out,in" if directed else "node,degree"
+    rows = [",".join([node, *(str(side[node]) for side in sides)]) for node in graph]
+    (tmp_path / "degrees.csv").write_text("\n".join([head, *rows]))
+    command = ["synthetic", str(tmp_path / "out"), "--to", str(tmp_path / "made.csv")]
+    assert run([*command, "--degrees", str(tmp_path / "degrees.csv"), "--seed", "1"]) == 0
+    lines = (tmp_path / "made.csv").read_text().replace('"', "").splitlines()
+    assert lines[0] == "from,to"
+    made = type(graph)([tuple(line.split(",")) for line in lines[1:]])
+    made.add_nodes_from(graph)
+    mine = (made.out_degree, made.in_degree) if directed else (made.degree,)
+    assert [dict(side()) for side in mine] == [dict(side()) for side in sides]
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        (None, "--degrees on the command line"),
+        ("name,degree\nann,1\n", "expected node, degree"),
+        ("node,degree\nzed,1\n", "line 2"),
+        ("node,degree\nann,1\nann,1\n", "line 3"),
+        ("node,degree\nann,x\n", "line 2"),
+        ("node,degree\nann,1\n", "not given (5 in all)"),
+        ("node,degree\nann,1\nbob,0\ncyd,0\ndan,0\neve,0\nfay,0\n", "odd sum"),
+    ],
+)
+def test_the_command_refuses_degrees_that_do_not_fit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None, hint: str
+) -> None:
+    _released(tmp_path, directed=False)
+    command = ["synthetic", str(tmp_path / "out"), "--to", str(tmp_path / "made.csv")]
+    if text is not None:
+        (tmp_path / "degrees.csv").write_text(text)
+        command += ["--degrees", str(tmp_path / "degrees.csv")]
+    assert run(command) == 2
+    assert hint in capsys.readouterr().err
+    assert not (tmp_path / "made.csv").exists()
+
+
+def test_making_a_graph_tells_its_stages(club: networkx.Graph) -> None:
+    network = pg.Network.from_networkx(club)
+    policy = pg.Policy(network, constraints=[pg.Degrees(club.degree())], strength="markov")
+    query = pg.queries.mixing(network, networkx.get_node_attributes(club, "club"))
+    told: list[str] = []
+    pg.networks.synthetic_from_release(pg.release(query, policy, club, epsilon=1), progress=told.append)
+    assert [words.split()[0] for words in told][:3] == ["making", "building", "switching"]
+    assert told[-1] == "randomising the graph"

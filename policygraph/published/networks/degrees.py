@@ -124,7 +124,8 @@ class PublicDegrees:
             if len(missing):
                 raise InputError(
                     f"the {name} of node {self.network.nodes[int(missing[0])]!r} is not given ({len(missing)} in all): expected "
-                    "the public degree of every node, in the policy (pg.Degrees(dict(graph.degree()))) or as an argument here.",
+                    "the public degree of every node: in the policy, pg.Degrees(dict(graph.degree())) or equals in a file; or as an "
+                    "argument here, --degrees on the command line.",
                     code="networks.partial",
                     nodes=missing.tolist(),
                 )

@@ -5,7 +5,7 @@ Imports ``errors``, ``public``, ``published.release`` and the rest of ``publishe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -30,6 +30,7 @@ def synthetic_from_release(
     norm: str = "l2",
     seed: int | None = None,
     switches: int = 50,
+    progress: Callable[[str], None] | None = None,
 ) -> SyntheticGraph:
     """A synthetic graph with the public degrees whose group counts are a release's, made consistent.
 
@@ -42,7 +43,7 @@ def synthetic_from_release(
         publishes. A note says how many of them the policy does not make public: they are given away as they are.
     norm
         As for :func:`~policygraph.published.networks.consistent.consistent_mixing`.
-    seed, switches
+    seed, switches, progress
         As for :func:`~policygraph.published.networks.synthetic.synthetic_graph`.
 
     Raises
@@ -74,8 +75,10 @@ def synthetic_from_release(
         degrees = PublicDegrees.of(query.domain, degrees)
     public = PublicDegrees.from_policy(policy) if degrees is None else degrees
     public.need_all()
+    if progress is not None:
+        progress("making the counts consistent with the public degrees")
     asked = consistent_mixing(release.values(0), query, public, norm=norm)
-    made = synthetic_graph(asked.values, query, public, seed=seed, switches=switches)
+    made = synthetic_graph(asked.values, query, public, seed=seed, switches=switches, progress=progress)
     first = "The noisy group counts were made whole and consistent with the public degrees"
     first += ", as near to their fit as possible." if asked.nearest else "."
     warning: tuple[str, ...] = ()

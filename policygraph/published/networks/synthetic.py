@@ -6,6 +6,7 @@ the rest of ``published.networks``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,7 +105,13 @@ class SyntheticGraph:
 
 
 def synthetic_graph(
-    counts: Any, query: MixingQuery, degrees: PublicDegrees, *, seed: int | None = None, switches: int = 50
+    counts: Any,
+    query: MixingQuery,
+    degrees: PublicDegrees,
+    *,
+    seed: int | None = None,
+    switches: int = 50,
+    progress: Callable[[str], None] | None = None,
 ) -> SyntheticGraph:
     """A random simple graph with exactly the public degrees and, if there is one, exactly the given group counts.
 
@@ -121,6 +128,8 @@ def synthetic_graph(
         Seed of the switches; None takes a fresh one. Privacy does not depend on it.
     switches
         Proposed switches for each edge at the end, which randomise the graph.
+    progress
+        Called with a few words before each stage.
 
     Returns
     -------
@@ -161,6 +170,8 @@ def synthetic_graph(
     asked = asked.astype(np.int64)
     target = as_matrix(query, asked)
     _check_sums(query, degrees, target)
+    tell = progress or (lambda now: None)
+    tell("building a graph with the public degrees")
     walk = _Walk(query, degrees, np.random.default_rng(seed))
     walk.take(
         *first_graph(
@@ -170,6 +181,7 @@ def synthetic_graph(
     notes = [
         f"A graph with the {network.order:,} public degrees was built block by block; degrees were split over groups by flow."
     ]
+    tell("switching edges until the graph is simple")
     faults, distance = walk.repair(target)
     if faults:
         raise RefusedError(
@@ -177,6 +189,7 @@ def synthetic_graph(
             code="networks.unsolved",
         )
     if distance and network.size <= EXACT_PAIRS:
+        tell("looking for the nearest counts that a graph can have")
         cells = np.flatnonzero(nearest_counts(query, degrees, asked))
         walk.take(*network.pairs(cells))
         distance = int(np.abs(query.answer_sparse(cells, np.ones_like(cells)) - asked).sum())
@@ -187,6 +200,7 @@ def synthetic_graph(
         notes.append(
             f"No simple graph with these degrees and counts was found; the counts of this one differ by {distance} in all."
         )
+    tell("randomising the graph")
     made = walk.run(proposals=switches * len(walk.tail), keep=True, target=walk.counts())[2]
     notes.append(f"{made:,} switches of two edges, which keep all degrees and counts, randomised it.")
     tail, head = walk.tail, walk.head
