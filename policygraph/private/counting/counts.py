@@ -60,6 +60,7 @@ class Counts:
     _vector: Ints | None = None
     _pairs: tuple[Ints, Ints] | None = None
     _tally: Callable[[Sequence[tuple[str, ...]]], list[Ints]] | None = None
+    _filled: Callable[[tuple[str, ...]], tuple[Ints, Ints]] | None = None
 
     def __post_init__(self) -> None:
         for array in (self._vector, *(self._pairs or ())):
@@ -181,10 +182,7 @@ class Counts:
                 )
         found = self._tally(sets) if self._tally is not None else []
         if any(int(table.sum()) != self.rows for table in found):
-            raise DataError(
-                "the records changed since they were counted: expected them at rest. Count them again.",
-                code="data.changed",
-            )
+            raise _changed()
         return found
 
     def cuboids(self, sets: Iterable[Sequence[str]]) -> dict[tuple[str, ...], Ints]:
@@ -217,8 +215,45 @@ class Counts:
                     out[named_by[axes]] = np.asarray(cube.sum(axis=rest), dtype=np.int64).ravel()
         return {names: out[names] for names in named_by.values()}
 
+    def filled(self, names: Sequence[str]) -> tuple[Ints, Ints]:
+        """Return the cells of a cuboid that hold a record, and their counts, however many cells it has.
+
+        Returns
+        -------
+        cells, counts
+            One row of positions for each cell, attributes in the order of the domain, rows ascending.
+
+        Examples
+        --------
+        >>> counts = Counts.from_vector(Domain({"sex": ["F", "M"], "age": 2}), [0, 2, 3, 0])
+        >>> [part.tolist() for part in counts.filled(["age", "sex"])]
+        [[[0, 1], [1, 0]], [2, 3]]
+        """
+        if not isinstance(self.domain, Domain):
+            raise InputError("cuboids need a table, not a network.", code="counts.domain", value=self.domain)
+        listed = [names] if isinstance(names, str) else list(names)
+        axes = sorted({self.domain.axis(name) for name in listed})
+        if self._vector is not None or self._filled is None or not axes:
+            table = self.cuboid(listed)
+            at = np.flatnonzero(table)
+            shape = tuple(self.domain.shape[axis] for axis in axes)
+            cells = np.stack(np.unravel_index(at, shape), axis=1) if axes else np.zeros((len(at), 0))
+            return cells.astype(np.int64), table[at]
+        cells, counts = self._filled(tuple(self.domain.names[axis] for axis in axes))
+        if int(counts.sum()) != self.rows:
+            raise _changed()
+        order = np.lexsort(cells.T[::-1])
+        return cells[order], counts[order]
+
     def __repr__(self) -> str:
         return f"Counts({self.domain!r}, private)"
+
+
+def _changed() -> DataError:
+    return DataError(
+        "the records changed since they were counted: expected them at rest. Count them again.",
+        code="data.changed",
+    )
 
 
 def _no_count(met: Any, at: int | None = None) -> DataError:

@@ -96,7 +96,14 @@ def count_cells(
     if domain.size <= DENSE:
         return Counts._checked(domain, whole, fingerprint, missed)
     # Once every record is known to fit, a reading needs the columns it counts and no others.
-    return Counts(domain, fingerprint, rows, missed, _tally=partial(tally.many, clean=not missed))
+    return Counts(
+        domain,
+        fingerprint,
+        rows,
+        missed,
+        _tally=partial(tally.many, clean=not missed),
+        _filled=partial(tally.filled, clean=not missed),
+    )
 
 
 def _read_rule(domain: Domain, unknown: Unknown) -> dict[str, int]:
@@ -262,6 +269,21 @@ class _Tally:
                     index = index * np.int32(size) + codes[column]
                 out[at] += np.bincount(index, minlength=len(out[at]))
         return out
+
+    def filled(self, names: tuple[str, ...], *, clean: bool = False) -> tuple[Ints, Ints]:
+        """Positions of the cells over some attributes that hold a record, one row each, and their counts."""
+        coded = self._coded(group=False, names=names if clean else None)
+        kept = [f"c{self.domain.axis(name)}" for name in names]
+        others = [] if clean else [f"c{i} IS NOT NULL" for i in range(len(self.domain.names))]
+        where = f" WHERE {' AND '.join(others)}" if others else ""
+        statement = f"SELECT {', '.join(kept)}, count(*) AS n FROM ({coded}){where} GROUP BY ALL"
+        cells, counts = [np.zeros((0, len(names)), dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+        for batch in self.source.run(statement):
+            rows = np.stack([batch[column].astype(np.int64) for column in kept], axis=1)
+            fits = (rows >= 0).all(axis=1)
+            cells.append(rows[fits])
+            counts.append(batch["n"][fits].astype(np.int64))
+        return np.concatenate(cells), np.concatenate(counts)
 
     def fitting(self) -> tuple[int, int]:
         """How many records fit the domain, and how many do not."""
