@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from policygraph.public.measure import Measure
     from policygraph.public.moves.move import Move
     from policygraph.public.node_privacy import NodePrivacy
+    from policygraph.public.partition import Partition, z_order
     from policygraph.public.policy import Policy
     from policygraph.public.query import Query
     from policygraph.public.secret_edges import secret_edges
@@ -116,6 +117,7 @@ _WHERE = {
     "policygraph.public.measure": ["Measure"],
     "policygraph.public.moves.move": ["Move"],
     "policygraph.public.node_privacy": ["NodePrivacy"],
+    "policygraph.public.partition": ["Partition", "z_order"],
     "policygraph.public.policy": ["Policy"],
     "policygraph.public.query": ["Query"],
     "policygraph.public.secret_edges": ["secret_edges"],
@@ -155,6 +157,7 @@ __all__ = [
     "NodePrivacy",
     "OnlineAnswer",
     "OnlineCube",
+    "Partition",
     "Partitioned",
     "Policy",
     "PolicyGraph",
@@ -185,6 +188,7 @@ __all__ = [
     "release",
     "secret_edges",
     "sensitivity",
+    "z_order",
 ]
 
 

@@ -51,8 +51,9 @@ def _ready(
     if isinstance(mechanism, Calibrated):
         return mechanism
     if not isinstance(mechanism, Mechanism):
+        shown = f"the class {mechanism.__name__}" if isinstance(mechanism, type) else repr(mechanism)
         raise InputError(
-            f"mechanism={mechanism!r}: expected 'auto', a mechanism such as pg.Laplace(), or a calibrated one.",
+            f"mechanism={shown}: expected 'auto', a mechanism such as pg.Laplace() (with brackets), or a calibrated one.",
             code="release.mechanism",
             value=mechanism,
         )

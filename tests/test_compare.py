@@ -9,7 +9,7 @@ import pytest
 
 import policygraph as pg
 from policygraph.cli.app import run
-from policygraph.errors import InputError, RefusedError
+from policygraph.errors import DataError, InputError, RefusedError
 from policygraph.private.mechanisms.choose import choose, expected_total
 from policygraph.private.mechanisms.compare import PUBLIC_ONLY, standard_methods
 
@@ -92,15 +92,66 @@ def test_given_mechanisms_are_compared_by_their_names():
         ({"methods": {"x": "Laplace"}}, "compare.method"),
         ({"methods": []}, "compare.method"),
         ({"runs": 0}, "compare.runs"),
-        ({"data": [1, 2]}, "mechanism.table"),
+        ({"runs": True}, "compare.runs"),
+        ({"data": [1, 2]}, "counts.size"),
+        ({"data": [0.5] * AGES.size}, "counts.value"),
+        ({"data": "nowhere.csv"}, "data.no-file"),
+        ({"epsilon": 1}, "release.loss"),
     ],
 )
 def test_what_cannot_be_compared_is_an_error(given, code):
-    with pytest.raises(InputError) as caught:
+    with pytest.raises((InputError, DataError)) as caught:
         pg.compare(pg.queries.identity(AGES), LINE, pg.Epsilon(1), **given)
     assert caught.value.code == code
     with pytest.raises(InputError):
         pg.compare(pg.queries.identity(AGES), LINE, pg.Epsilon(1), ["edges"])["tree"]
+
+
+def test_a_loss_is_a_number_or_an_object_and_never_a_guess():
+    query = pg.queries.identity(AGES)
+    by_number = pg.compare(query, LINE, epsilon="1/2", methods=["edges"])
+    assert by_number.loss == pg.Epsilon("1/2")
+    assert by_number["edges"].expected == pg.compare(query, LINE, pg.Epsilon("1/2"), ["edges"]).best.expected
+    assert pg.compare(query, LINE, epsilon=1, delta="1e-6", methods=["edges"]).loss.norm == "l2"
+    for wrong in (
+        (query, LINE, 0.1),
+        (query, LINE),
+        (LINE, query, pg.Epsilon(1)),
+        (query, AGES, pg.Epsilon(1)),
+    ):
+        with pytest.raises(InputError) as caught:
+            pg.compare(*wrong)
+        assert caught.value.code in ("release.loss", "release.arguments")
+
+
+def test_progress_names_each_method():
+    said = []
+    pg.compare(pg.queries.identity(AGES), LINE, epsilon=1, methods=["edges", "cells"], progress=said.append)
+    assert said == ["edges (1 of 2)", "cells (2 of 2)"]
+
+
+@pytest.mark.parametrize(
+    ("make", "code"),
+    [
+        (lambda: pg.TransformedLaplace(route="tree"), "mechanism.route"),
+        (lambda: pg.TransformedConsistent(totals="yes"), "reduction.totals"),
+        (lambda: pg.Transformed("Laplace"), "release.mechanism"),
+        (lambda: pg.Partitioned([[0, 1]]), "partition.partitioner"),
+        (lambda: pg.Partitioned(then="consistent"), "release.mechanism"),
+        (lambda: pg.MatrixMechanism("tree", over="edge"), "strategy.over"),
+        (lambda: pg.MatrixMechanism("tree", branching="2"), "strategy.setting"),
+        (lambda: pg.MatrixMechanism("tree", branching=1), "strategy.setting"),
+        (lambda: pg.MatrixMechanism(evaluations=0), "strategy.setting"),
+        (
+            lambda: pg.release(pg.queries.identity(AGES), LINE, COUNTS, epsilon=1, mechanism=pg.Laplace),
+            "release.mechanism",
+        ),
+    ],
+)
+def test_settings_are_checked_when_a_mechanism_is_built(make, code):
+    with pytest.raises(InputError) as caught:
+        make()
+    assert caught.value.code == code
 
 
 GRAPHS = {

@@ -54,8 +54,8 @@ def compare(
         typer.echo(PUBLIC_ONLY, err=True)
         with stage("counting the records"):
             counts = read_data(data, read.policy, read.columns, read.edges)
-    with stage("comparing the mechanisms"):
-        made = make(query, read.policy, loss, data=counts, runs=runs)
+    with stage("comparing the mechanisms") as tell:
+        made = make(query, read.policy, loss, data=counts, runs=runs, progress=tell)
     if plot is not None:
         with writing(plot):
             made.plot(plot)

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from policygraph.errors import InputError, PolicyGraphError, RefusedError
-from policygraph.exact import show
+from policygraph.exact import Exact, show
+from policygraph.private.counting.given import read_data
 from policygraph.private.mechanisms.additive import Additive, for_loss
 from policygraph.private.mechanisms.base import Calibrated, Floats, Mechanism
 from policygraph.private.mechanisms.choose import STRATEGY_CELLS, choose, expected_total
@@ -31,7 +32,7 @@ from policygraph.private.mechanisms.transformed import (
 )
 from policygraph.private.noise import SeededSource
 from policygraph.private.partition import Matchings
-from policygraph.public.loss import Epsilon, Loss
+from policygraph.public.loss import Epsilon, Loss, Rho, loss_of
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
 from policygraph.public.query.cuboids import CuboidQuery
@@ -236,27 +237,41 @@ def standard_methods(query: Query, policy: Policy, loss: Loss) -> dict[str, Mech
 def compare(
     query: Query,
     policy: Policy,
-    loss: Loss,
+    loss: Loss | None = None,
     methods: Mapping[str, Mechanism] | Sequence[str] | None = None,
     data: Any = None,
     *,
+    epsilon: Exact | None = None,
+    rho: Exact | None = None,
+    delta: Exact | None = None,
     runs: int = 10,
     seed: int | str = 0,
+    columns: Mapping[str, str] | None = None,
+    edges: Mapping[str, str] | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> Comparison:
     """Compare mechanisms by their expected errors and, on public or simulated data, by measured errors.
 
     Parameters
     ----------
-    query, policy, loss
-        What to release, what to hide, what it may cost.
+    query, policy
+        What to release, and what to hide.
+    loss
+        What a release may cost, such as ``pg.Epsilon("0.1")``; or give ``epsilon``, ``rho``, or ``epsilon`` with ``delta``.
     methods
         Mechanisms by name, or names of :func:`standard_methods`; None for all of these, and for what ``"auto"`` takes.
     data
-        Counts of the cells of PUBLIC OR SIMULATED data: measured errors are neither noised nor charged.
+        PUBLIC OR SIMULATED data, anything that :func:`policygraph.release` takes: measured errors are neither noised nor charged.
+    epsilon, rho, delta
+        The loss as numbers, in place of ``loss``.
     runs
         How often each mechanism is run on the data.
     seed
         Of the noise of these runs, which is repeatable and therefore not private.
+    columns, edges
+        How to read the data; as for :func:`policygraph.release`.
+    progress
+        Called with a sentence before each method.
 
     Returns
     -------
@@ -268,7 +283,7 @@ def compare(
     >>> import policygraph as pg
     >>> domain = pg.Domain({"age": 100})
     >>> policy = pg.Policy(domain, pg.PolicyGraph.line(domain))
-    >>> found = compare(pg.queries.all_ranges(domain), policy, pg.Epsilon("0.1"), ["every answer", "edges", "tree"])
+    >>> found = compare(pg.queries.all_ranges(domain), policy, methods=["every answer", "edges", "tree"], epsilon="0.1")
     >>> print(found)
     Mean squared error of an answer at epsilon = 0.1.
     method        expected  note
@@ -276,17 +291,48 @@ def compare(
     tree          1361      tree of 16 over the prefix sums along age
     every answer  2e+06     sensitivity 100
     """
-    chosen = _named(methods, standard_methods(query, policy, loss))
-    if not isinstance(runs, int) or runs < 1:
+    _check_kinds(query, policy)
+    asked = _loss(loss, epsilon, rho, delta)
+    tell = progress or (lambda stage: None)
+    chosen = _named(methods, standard_methods(query, policy, asked))
+    if not isinstance(runs, int) or isinstance(runs, bool) or runs < 1:
         raise InputError(f"runs={runs!r}: expected a whole number >= 1.", code="compare.runs", value=runs)
-    counts = None if data is None else _counts(data, query, policy)
-    rows = [_row(name, make, query, policy, loss, counts, runs, seed) for name, make in chosen]
+    counts = None if data is None else _counts(data, query, policy, columns, edges)
+    rows = []
+    for at, (name, make) in enumerate(chosen, 1):
+        tell(f"{name} ({at} of {len(chosen)})")
+        rows.append(_row(name, make, query, policy, asked, counts, runs, seed))
     rows.sort(key=lambda row: (not row.applies, row.figure))
     if not rows[0].applies:
         raise RefusedError(
             f"none of the methods applies; {rows[0].name}: {rows[0].note}", code="compare.none"
         )
-    return Comparison(tuple(rows), loss, 0 if counts is None else runs)
+    return Comparison(tuple(rows), asked, 0 if counts is None else runs)
+
+
+def _check_kinds(query: Any, policy: Any) -> None:
+    if isinstance(query, Query) and isinstance(policy, Policy):
+        return
+    swapped = isinstance(query, Policy) and isinstance(policy, Query)
+    raise InputError(
+        "query and policy are swapped: expected the query first, then the policy."
+        if swapped
+        else f"query={query!r}, policy={policy!r}: expected a query such as pg.queries.identity(domain), then a Policy.",
+        code="release.arguments",
+    )
+
+
+def _loss(loss: Any, epsilon: Exact | None, rho: Exact | None, delta: Exact | None) -> Loss:
+    if loss is None:
+        return loss_of(epsilon, rho, delta)
+    if not isinstance(loss, (Epsilon, Rho)) or not epsilon is rho is delta is None:
+        raise InputError(
+            f"loss={loss!r}: expected a loss such as pg.Epsilon('0.1'), or epsilon=, rho=, or epsilon= with delta=, and one of "
+            "them only.",
+            code="release.loss",
+            value=loss,
+        )
+    return loss
 
 
 def _named(
@@ -314,14 +360,18 @@ def _named(
     return found
 
 
-def _counts(data: Any, query: Query, policy: Policy) -> Any:
-    counts = np.asarray(data.vector() if hasattr(data, "vector") else data, dtype=np.int64).reshape(-1)
-    if len(counts) != query.domain.size:
-        raise InputError(
-            f"a table of {len(counts)} cells: expected {query.domain.size}.", code="mechanism.table"
-        )
-    policy.check_table(counts)
-    return counts
+def _counts(
+    data: Any,
+    query: Query,
+    policy: Policy,
+    columns: Mapping[str, str] | None,
+    edges: Mapping[str, str] | None,
+) -> Any:
+    counts = read_data(data, policy, columns, edges)
+    query.check_domain(counts.domain)
+    table = counts.vector()
+    policy.check_table(table)
+    return table
 
 
 def _row(

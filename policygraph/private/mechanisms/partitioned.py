@@ -288,9 +288,16 @@ class Partitioned(Mechanism):
     def __post_init__(self) -> None:
         if not isinstance(self.partitioner, (Partitioner, Partition)):
             raise InputError(
-                f"partitioner={self.partitioner!r}: expected a partitioner such as Intervals(), or a Partition.",
+                f"partitioner={self.partitioner!r}: expected a partitioner such as pg.Intervals() or pg.Matchings(), or given "
+                "buckets as pg.Partition.of(domain, buckets).",
                 code="partition.partitioner",
                 value=self.partitioner,
+            )
+        if self.then is not None and not isinstance(self.then, Mechanism):
+            raise InputError(
+                f"then={self.then!r}: expected a mechanism such as pg.TransformedConsistent(), or None.",
+                code="release.mechanism",
+                value=self.then,
             )
         if self.share != "auto" and not 0 < as_fraction(self.share, "share") < 1:
             raise InputError(

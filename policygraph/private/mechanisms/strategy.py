@@ -261,6 +261,22 @@ class MatrixMechanism(Mechanism):
                 code="strategy.kind",
                 value=self.strategy,
             )
+        if self.over not in (None, "cells", "edges"):
+            raise InputError(
+                f"over={self.over!r}: expected 'cells', 'edges' or None.",
+                code="strategy.over",
+                value=self.over,
+            )
+        for name, least in (("branching", 2), ("evaluations", 1)):
+            value = getattr(self, name)
+            if value is None and name == "branching":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise InputError(
+                    f"{name}={value!r}: expected a whole number >= {least}.",
+                    code="strategy.setting",
+                    value=value,
+                )
 
     def calibrate(
         self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None

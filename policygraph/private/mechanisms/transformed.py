@@ -32,7 +32,7 @@ from policygraph.public.loss import Epsilon, Loss, Rho
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
 from policygraph.public.reductions import LineTransform, Reduction, Totals, transform
-from policygraph.public.reductions.base import graph_of
+from policygraph.public.reductions.base import check_totals, graph_of
 from policygraph.public.reductions.transform import EdgeTransform
 from policygraph.public.sensitivity.certificate import Sensitivity
 from policygraph.published.consistency import consistent, isotonic_lines
@@ -236,6 +236,9 @@ class TransformedLaplace(Mechanism):
     route: Route = "auto"
     name: str = "TransformedLaplace"
 
+    def __post_init__(self) -> None:
+        _check_settings(self)
+
     def calibrate(
         self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
     ) -> EdgeNoise:
@@ -262,6 +265,9 @@ class TransformedGaussian(Mechanism):
     totals: Totals = "auto"
     route: Route = "auto"
     name: str = "TransformedGaussian"
+
+    def __post_init__(self) -> None:
+        _check_settings(self)
 
     def calibrate(
         self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
@@ -290,6 +296,9 @@ class TransformedConsistent(Mechanism):
     route: Route = "auto"
     name: str = "TransformedConsistent"
 
+    def __post_init__(self) -> None:
+        _check_settings(self)
+
     def calibrate(
         self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
     ) -> EdgeNoise:
@@ -297,6 +306,16 @@ class TransformedConsistent(Mechanism):
 
 
 AnyTransformed = TransformedLaplace | TransformedGaussian | TransformedConsistent
+
+
+def _check_settings(asked: AnyTransformed) -> None:
+    if asked.route not in ("auto", "edges", "spanning"):
+        raise InputError(
+            f"route={asked.route!r}: expected 'auto', 'edges' or 'spanning'.",
+            code="mechanism.route",
+            value=asked.route,
+        )
+    check_totals(asked.totals)
 
 
 def _calibrated(
@@ -314,12 +333,6 @@ def _calibrated(
         raise InputError(
             "a sensitivity of the query: expected none. Noise on edges needs none, since a move changes one edge by 1.",
             code="mechanism.sensitivity",
-        )
-    if asked.route not in ("auto", "edges", "spanning"):
-        raise InputError(
-            f"route={asked.route!r}: expected 'auto', 'edges' or 'spanning'.",
-            code="mechanism.route",
-            value=asked.route,
         )
 
     def ready(reduction: Reduction) -> EdgeNoise:

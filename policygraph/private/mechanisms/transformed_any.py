@@ -34,6 +34,7 @@ from policygraph.public.policy import Policy
 from policygraph.public.query import identity
 from policygraph.public.query.base import Query
 from policygraph.public.reductions import Reduction, Totals, transform
+from policygraph.public.reductions.base import check_totals
 from policygraph.public.sensitivity.certificate import Sensitivity
 
 __all__ = ["OnForest", "Transformed"]
@@ -162,6 +163,15 @@ class Transformed(Mechanism):
     totals: Totals = "auto"
     spanning: bool = False
     name: str = "Transformed"
+
+    def __post_init__(self) -> None:
+        check_totals(self.totals)
+        if not isinstance(self.inner, Mechanism):
+            raise InputError(
+                f"inner={self.inner!r}: expected a mechanism such as pg.Laplace().",
+                code="release.mechanism",
+                value=self.inner,
+            )
 
     def calibrate(
         self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None

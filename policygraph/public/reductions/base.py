@@ -24,6 +24,7 @@ __all__ = [
     "Totals",
     "ValidFor",
     "bounded_roots",
+    "check_totals",
     "graph_of",
     "totals_are_exact",
 ]
@@ -182,6 +183,14 @@ def bounded_roots(graph: PolicyGraph) -> Ints:
     return first
 
 
+def check_totals(totals: object) -> None:
+    """Refuse what says nothing about totals."""
+    if totals not in ("auto", "exact", "noisy"):
+        raise InputError(
+            f"totals={totals!r}: expected 'auto', 'exact' or 'noisy'.", code="reduction.totals", value=totals
+        )
+
+
 def totals_are_exact(policy: Policy, graph: PolicyGraph, totals: Totals) -> bool:
     """Whether the totals of components without bottom are released as they are.
 
@@ -191,10 +200,7 @@ def totals_are_exact(policy: Policy, graph: PolicyGraph, totals: Totals) -> bool
     records of a connected graph, and totals that are public facts; the totals of several components, which an owner may
     not have thought of, get noise.
     """
-    if totals not in ("auto", "exact", "noisy"):
-        raise InputError(
-            f"totals={totals!r}: expected 'auto', 'exact' or 'noisy'.", code="reduction.totals", value=totals
-        )
+    check_totals(totals)
     if totals != "auto":
         return totals == "exact"
     if graph.is_connected:
