@@ -270,7 +270,7 @@ CUBES = [
     Case("cube of bounded errors", pg.Cube(PMost(bound=60)), BOX_FULL, CUBE, pg.Epsilon(3)),
     Case(
         "cube without consistency",
-        pg.Cube("bmax", consistent=False),
+        pg.Cube("bmax", consistency=None),
         BOX_OPEN,
         CUBE,
         pg.Epsilon(4),
