@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import policygraph as pg
-from policygraph.published.networks import PublicDegrees, consistent_mixing, summarise, synthetic_from_release
 
 PEOPLE, COURSES = 400, 4
 
@@ -44,14 +43,14 @@ def main() -> None:
         ledger = pg.Ledger(Path(folder) / "budget.db")
         noisy = pg.release(query, policy, path, epsilon=1, ledger=ledger, dataset="club")
         print(noisy)
-        fitted = consistent_mixing(noisy.values(), query, PublicDegrees.from_policy(policy))
-        print("consistent counts:", fitted.values.tolist())
-        made = synthetic_from_release(noisy, seed=1)
-        print(*made.notes, sep="\n")
+        made = pg.networks.synthetic_from_release(noisy, seed=1)
+        print(made)
+        print("consistent counts:", made.asked.tolist())
         print("every degree met:", made.degrees()[0].tolist() == degrees, "- counts met:", made.exact)
         made.to_csv(Path(folder) / "synthetic.csv")
-        print("original: ", summarise(edges[:, 0], edges[:, 1], PEOPLE))
-        print("synthetic:", summarise(made.tail, made.head, PEOPLE))
+        print("as networkx:", made.to_networkx())
+        print("original, which is private: ", pg.networks.summarise(edges[:, 0], edges[:, 1], PEOPLE))
+        print("synthetic, to be given away:", pg.networks.summarise(made))
         print("spent:", ledger.spent("club"))
 
 
