@@ -161,9 +161,10 @@ class PartitionedNoise(Calibrated):
             if len(self._ready) >= KEPT:
                 self._ready.clear()
             merged = merge_policy(self.policy, partition)
-            second = second_step(merged, self.second_loss, self.then, self.totals)
-            given = ["The buckets were given beforehand and do not depend on the data."]
-            said = tuple(given if isinstance(self.chooser, Partition) else self.chooser.stages())
+            given = isinstance(self.chooser, Partition)
+            second = second_step(merged, self.second_loss, self.then, self.totals, strict=given)
+            known = ["The buckets were given beforehand and do not depend on the data."]
+            said = tuple(known if isinstance(self.chooser, Partition) else self.chooser.stages())
             self._ready[partition] = BucketNoise(
                 self.mechanism,
                 self.query,

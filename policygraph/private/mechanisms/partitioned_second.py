@@ -25,7 +25,9 @@ from policygraph.public.reductions.tree import is_forest
 __all__ = ["check_then", "second_step", "total_of"]
 
 
-def second_step(policy: Policy, loss: Epsilon, then: Mechanism | None, totals: Totals) -> Calibrated:
+def second_step(
+    policy: Policy, loss: Epsilon, then: Mechanism | None, totals: Totals, *, strict: bool = True
+) -> Calibrated:
     """Fix the noise on the cells of a (merged) policy: by a given mechanism, or the better of two without data.
 
     Parameters
@@ -39,6 +41,9 @@ def second_step(policy: Policy, loss: Epsilon, then: Mechanism | None, totals: T
     totals
         ``"noisy"`` where the graph before merging has components whose totals are not public: the merged graph may join them,
         or have no edge left, and would then seem to allow exact counts.
+    strict
+        Whether a mechanism that does not apply is refused; otherwise the better of the two takes its place, for merged policies that
+        are known only after step 1 is spent.
 
     Notes
     -----
@@ -57,8 +62,7 @@ def second_step(policy: Policy, loss: Epsilon, then: Mechanism | None, totals: T
             given = check_answers(then.calibrate(query, policy, loss))
             return edges.calibrate(query, policy, loss) if totals == "noisy" and _silent(given) else given
         except (InputError, RefusedError):
-            # Mechanisms that need an edge, or two cells, have nothing to do here, and step 1 is spent already.
-            if policy.domain.size > 1 and graph_of(policy).n_edges:
+            if strict:
                 raise
     plain = Laplace().calibrate(query, policy, loss)
     graph = graph_of(policy)

@@ -130,9 +130,10 @@ def plain_strategies(
             # A root that no move changes costs nothing; over edges, or where moves are hard to list, it is left out.
             root = int(base.fixed is None and isinstance(base, AxisBase) and base.axis is None and not full)
             for b in BRANCHINGS if branching is None else (branching,):
-                if branching is not None or b < longest:
+                # Asked for by name, a tree is there for one or two positions, too: another mechanism may stand on it.
+                if branching is not None or b < longest or (kind == "tree" and b == BRANCHINGS[0]):
                     yield Strategy(f"tree of {b}", base, [_tree(n, b, root) for n in base.shape])
-        if longest > 1 and (kind == "wavelet" or (kind is None and not full)):
+        if kind == "wavelet" or (kind is None and longest > 1 and not full):
             yield Strategy("wavelet", base, [Haar.plain(n) for n in base.shape])
 
 
