@@ -154,6 +154,15 @@ def test_settings_are_checked_when_a_mechanism_is_built(make, code):
     assert caught.value.code == code
 
 
+def test_facts_that_every_edge_keeps_cost_no_accuracy():
+    query = pg.queries.identity(AGES)
+    known = pg.Policy(AGES, pg.PolicyGraph.line(AGES), constraints=[pg.Total()])
+    auto, plain = (pg.compare(query, policy, epsilon=1, methods=["auto"]).best for policy in (known, LINE))
+    assert auto.expected == plain.expected
+    made = pg.release(query, known, COUNTS, epsilon=1, source=pg.SeededSource(2))
+    assert int(made.values().sum()) == int(np.sum(COUNTS))
+
+
 GRAPHS = {
     "none": lambda d: None,
     "line": pg.PolicyGraph.line,

@@ -1,7 +1,7 @@
 """Which mechanism a release uses when none is named. Owns :func:`choose`.
 
 Data-free and repeatable: it compares expected errors that follow from the policy, the query and the loss, with an effort that is
-counted in steps, never in seconds. Policies with public facts are left to ``kernel_choice``. Imports the mechanisms.
+counted in steps, never in seconds. Policies whose public facts couple records are left to ``kernel_choice``. Imports the mechanisms.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from policygraph.errors import RefusedError
 from policygraph.private.mechanisms.additive import Additive, for_loss
 from policygraph.private.mechanisms.base import Calibrated
-from policygraph.private.mechanisms.kernel import total_error
+from policygraph.private.mechanisms.kernel import Confined, total_error
 from policygraph.private.mechanisms.kernel_choice import ChosenAdditive
 from policygraph.private.mechanisms.kernel_choice import choose as choose_with_facts
 from policygraph.private.mechanisms.measured import Measured
@@ -87,9 +87,11 @@ def choose(query: Query, policy: Policy, loss: Loss, *, time_limit: float | None
     Returns
     -------
     Calibrated
-        Without public facts: noise on every answer, noise on the edges of the policy graph, or, for ranges and boxes, noise on
-        a strategy. Network statistics that are not linear: noise by their own bound. With public facts see :func:`policygraph.private.mechanisms.kernel_choice.choose`. Where several were compared, the
-        first sentence of its stages says so, with the figures.
+        Without public facts, or with facts that every edge of the policy graph keeps (the number of records, say): noise on every
+        answer, noise on the edges of the policy graph, or, for ranges and boxes, noise on a strategy. Network statistics that are
+        not linear: noise by their own bound. With facts that couple records see
+        :func:`policygraph.private.mechanisms.kernel_choice.choose`. Where several were compared, the first sentence of its stages
+        says so, with the figures.
 
     Raises
     ------
@@ -110,10 +112,17 @@ def choose(query: Query, policy: Policy, loss: Loss, *, time_limit: float | None
         return Measured().calibrate(query, policy, loss)
     if isinstance(query, NetworkStatistic):
         return StatisticNoise().calibrate(query, policy, loss)
-    if policy.constraints:
-        return choose_with_facts(query, policy, loss, time_limit=time_limit)
     refusal: RefusedError | None = None
     rivals: list[tuple[str, Calibrated]] = []
+    if policy.constraints:
+        if not _moves_are_edges(policy):
+            return choose_with_facts(query, policy, loss, time_limit=time_limit)
+        try:
+            kept = choose_with_facts(query, policy, loss, time_limit=time_limit)
+            if isinstance(kept, Confined):
+                rivals.append(("noise that keeps the public facts", kept))
+        except RefusedError as error:
+            refusal = error
     try:
         seconds = PLAIN_SECONDS if time_limit is None else min(time_limit, PLAIN_SECONDS)
         proof = compute(query, policy, norm=loss.norm, time_limit=seconds)
@@ -154,11 +163,20 @@ def _best(rivals: list[tuple[str, Calibrated]]) -> Calibrated:
         winner = simple[2]
     figures = ", ".join(f"{name} {error:.4g}" for error, name, _ in errors)
     why = f"Chosen by the expected sum of squared errors, without looking at the data: {figures}."
-    if isinstance(winner, StrategyNoise):
+    if isinstance(winner, (StrategyNoise, Confined)):
         return replace(winner, why=why)
     kind = ChosenEdgeNoise if isinstance(winner, EdgeNoise) else ChosenAdditive
     known = {field.name: getattr(winner, field.name) for field in fields(winner)}  # type: ignore[arg-type]
     return kind(**known, why=why)
+
+
+def _moves_are_edges(policy: Policy) -> bool:
+    """Whether every edge of the policy graph keeps the public facts, so that they couple no records."""
+    try:
+        graph_of(policy)
+    except RefusedError:
+        return False
+    return True
 
 
 def _edges(query: Query, policy: Policy, loss: Loss) -> EdgeNoise | None:
