@@ -298,7 +298,7 @@ cuboids = [["sx"], 3]
         (NETWORK + '[[public]]\nin_degrees = [0]\n', "public[0]", "no directions"),
         (NETWORK + '[[public]]\ncuboid = ["a"]\n', "public[0].cuboid", "a network has no attributes"),
         (NETWORK + '[[public]]\nzeros = [[0, 1, 2]]\n', "public[0].zeros[0]", "two nodes"),
-        (NETWORK + '[[release]]\ncuboid = ["a"]\n', "release[0].cuboid", "expected adjacency or mixing"),
+        (NETWORK + '[[release]]\ncuboid = ["a"]\n', "release[0].cuboid", "expected adjacency, mixing or a statistic"),
         (NETWORK + '[[release]]\nmixing = {0 = "a", 9 = "b"}\n', "release[0].mixing.9", "no node"),
         (NETWORK + '[[release]]\nmixing = ["a", "b"]\n', "release[0].mixing", "2 groups for 7 nodes"),
         (NETWORK + '[data]\nunknown = {other = {a = 1}}\n', "data.unknown.a", "a network has no attributes"),

@@ -12,6 +12,8 @@ import policygraph as pg
 from policygraph.cli.app import run
 from policygraph.private.counting import read_edges
 from policygraph.public.explain import explain
+from policygraph.public.files import dumps
+from policygraph.public.files import loads as load
 
 
 @pytest.fixture
@@ -439,3 +441,56 @@ def test_making_a_graph_tells_its_stages(club: networkx.Graph) -> None:
     pg.networks.synthetic_from_release(pg.release(query, policy, club, epsilon=1), progress=told.append)
     assert [words.split()[0] for words in told][:3] == ["making", "building", "switching"]
     assert told[-1] == "randomising the graph"
+
+
+STATISTIC = '[network]\nnodes = 34\n{facts}[[release]]\nstatistic = "{kind}"\n'
+ALL = '[[public]]\ndegrees = "all"\n'
+
+
+@pytest.mark.parametrize(
+    ("kind", "facts", "bound"),
+    [("triangles", "", 32), ("wedges", "", 64), ("degree tail", "", 2), ("wedges", ALL, 0)],
+)
+def test_a_statistic_in_a_policy_file_goes_through_all_commands(
+    tmp_path: Path,
+    club: networkx.Graph,
+    capsys: pytest.CaptureFixture[str],
+    kind: str,
+    facts: str,
+    bound: int,
+) -> None:
+    file, edges, out = tmp_path / "p.toml", tmp_path / "club.txt", tmp_path / "out"
+    file.write_text(STATISTIC.format(kind=kind, facts=facts))
+    networkx.write_edgelist(club, edges, data=False)
+    read = pg.load(file)
+    assert read.query == load(dumps(read.policy, read.releases)).query
+    for command in ("check", "sensitivity", "explain"):
+        assert run([command, str(file)]) == 0
+        assert command == "check" or f"sensitivity <= {bound} (L1" in capsys.readouterr().out
+    assert run(["release", str(file), "--data", str(edges), "--epsilon", "1", "--out", str(out)]) == 0
+    assert pg.Release.from_parquet(out / "release.parquet").record["bound"]["power"] == str(bound)
+
+
+def test_a_statistic_is_alone_in_its_file_and_says_so(tmp_path: Path) -> None:
+    text = STATISTIC.format(kind="triangles", facts="") + "[[release]]\nadjacency = true\n"
+    with pytest.raises(pg.InputError, match="a release of its own"):
+        load(text)
+    with pytest.raises(pg.InputError, match="does not belong beside"):
+        load(STATISTIC.format(kind="triangles", facts="") + "weight = 2\n")
+    with pytest.raises(pg.InputError, match="Did you mean 'triangles'"):
+        load(STATISTIC.format(kind="triangle", facts=""))
+    tail = load(STATISTIC.format(kind="degree tail", facts="") + "largest = 5\n").query
+    assert tail == pg.queries.DegreeTail(pg.Network(34), 5)
+
+
+def test_a_missing_certificate_is_told_as_what_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "certificate.json").write_text("null\n")
+    assert run(["verify", str(tmp_path / "certificate.json")]) == 2
+    assert "rests on a theorem" in capsys.readouterr().err
+    file = tmp_path / "p.toml"
+    file.write_text(STATISTIC.format(kind="triangles", facts=""))
+    assert run(["sensitivity", str(file), "--out", str(tmp_path / "c.json")]) == 2
+    assert run(["sensitivity", str(file), "--norm", "l2"]) == 0
+    assert "the root of 1024" in capsys.readouterr().out

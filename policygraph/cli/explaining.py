@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -32,6 +33,7 @@ def explain(
     """What is hidden, what is public, which two data sets must look alike, and what each choice costs."""
     from policygraph.public.explain import explain as make
     from policygraph.public.loss import Epsilon
+    from policygraph.public.query.network_statistics import NetworkStatistic
 
     read, query = one_query(file)
     loss = Epsilon(as_fraction(epsilon, "epsilon"))
@@ -39,6 +41,9 @@ def explain(
         from policygraph.public.graphs.drawing import check_picture
 
         check_picture(draw)
+    if isinstance(query, NetworkStatistic):
+        _statistic(query, read.policy, loss, as_json=as_json, draw=draw)
+        return
     with stage("explaining") as show:
         made = make(query, read.policy, epsilon=loss.value, time_limit=time_limit, progress=show)
     drawn = draw if made.certificate.witness is not None else None
@@ -58,3 +63,27 @@ def explain(
     typer.echo(str(made))
     if draw is not None:
         typer.echo(why if drawn is None else f"drawn: {drawn}")
+
+
+def _statistic(query: Any, policy: Any, loss: Any, *, as_json: bool, draw: Path | None) -> None:
+    """What can be said of a network statistic: its bound is proved for all pairs of networks at once, and no pair is shown."""
+    from policygraph.exact import show
+    from policygraph.public.explain import summary
+    from policygraph.public.sensitivity.statistics import statistic_bound
+
+    with stage("computing the bound"):
+        found = statistic_bound(query, policy)
+    scale = found.power / loss.value
+    if as_json:
+        words = {"summary": summary(policy, query), "epsilon": str(loss.value), "noise_scale": str(scale)}
+        bound = {"power": str(found.power), "norm": found.norm, "kind": "upper", "reason": found.reason}
+        print_json({**words, "bound": bound} | ({} if draw is None else {"drawn": None}))
+        return
+    typer.echo(
+        f"{summary(policy, query)}\n\nsensitivity <= {found.power} (L1, upper bound)\n  why: {found.reason}"
+    )
+    typer.echo(
+        f"\nNoise at {loss}: scale {show(scale)}, a standard deviation of about {float(scale) * 2**0.5:.3g} on every number."
+    )
+    if draw is not None:
+        typer.echo("there is no pair to draw")

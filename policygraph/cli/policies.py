@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -58,12 +59,16 @@ def sensitivity(
     out: Path | None = typer.Option(None, "--out", help="Write the certificate into this file."),
 ) -> None:
     """How much one neighbour step can change what the file releases, with its certificate."""
+    from policygraph.public.query.network_statistics import NetworkStatistic
     from policygraph.public.sensitivity import sensitivity as compute
 
     norm = norm.lower()
     if norm not in ("l1", "l2"):
         raise InputError(f"--norm {norm}: expected l1 or l2.", code="cli.norm")
     read, query = one_query(file)
+    if isinstance(query, NetworkStatistic):
+        _bound(query, read.policy, norm, as_json=as_json, out=out)
+        return
     if out is not None:
         check_target(out)
     with stage("computing the sensitivity"):
@@ -75,6 +80,24 @@ def sensitivity(
         print_json(certificate.to_dict())
     else:
         typer.echo(str(certificate))
+
+
+def _bound(query: Any, policy: Any, norm: Any, *, as_json: bool, out: Path | None) -> None:
+    """The proved bound of a network statistic, which has no certificate with two networks."""
+    from policygraph.public.sensitivity.statistics import statistic_bound
+
+    if out is not None:
+        raise InputError(
+            "--out: a statistic that is not linear rests on a theorem and has no certificate to write.",
+            code="cli.certificate",
+        )
+    with stage("computing the bound"):
+        found = statistic_bound(query, policy, norm)
+    if as_json:
+        print_json({"power": str(found.power), "norm": found.norm, "kind": "upper", "reason": found.reason})
+        return
+    root = "the root of " if norm == "l2" else ""
+    typer.echo(f"sensitivity <= {root}{found.power} ({norm.upper()}, upper bound)\n  why: {found.reason}")
 
 
 def verify(
@@ -95,6 +118,12 @@ def verify(
             f"{certificate} is no text: expected a certificate in JSON, such as certificate.json beside a release.",
             code="certificate.file",
         ) from cause
+    if text.strip() == "null":
+        raise InputError(
+            f"{certificate} is empty, for the noise of this release rests on a theorem: release.json beside it names the bound and why "
+            "it holds.",
+            code="cli.certificate",
+        )
     with stage("checking the certificate"):
         report = Sensitivity.from_json(text).verify()
     if as_json:

@@ -13,11 +13,13 @@ from policygraph.public.domain import Domain, Network
 from policygraph.public.files.facts import check_name, check_names
 from policygraph.public.files.problems import Path, Problems, near
 from policygraph.public.query import CuboidQuery, MatrixQuery, MeasureQuery, Query
+from policygraph.public.query.network_statistics import NetworkStatistic
 
 __all__ = ["combine", "read_releases"]
 
 STACKED = 5_000_000
 BESIDE = {
+    "statistic": {"largest", "side"},
     "cuboid": {"weight"},
     "cuboids": {"weights"},
     "all_cuboids": {"up_to"},
@@ -40,10 +42,14 @@ def read_releases(given: list[Any], domain: AnyDomain, problems: Problems) -> li
         for key in spec:
             if key not in (kind, *BESIDE.get(kind, ())):
                 problems.add((*path, key), f"{key} does not belong beside {kind}.")
-        wants_network = kind in ("adjacency", "mixing")
+        wants_network = kind in ("adjacency", "mixing", "statistic")
         if wants_network != isinstance(domain, Network) and kind not in ("total", "matrix"):
             here = "a network" if isinstance(domain, Network) else "a table"
-            expected = "adjacency or mixing" if isinstance(domain, Network) else "cuboids, ranges or a prefix"
+            expected = (
+                "adjacency, mixing or a statistic"
+                if isinstance(domain, Network)
+                else "cuboids, ranges or a prefix"
+            )
             problems.add((*path, kind), f"{here} has no {kind}: expected {expected}.")
         if problems.under(*path):
             continue
@@ -123,6 +129,11 @@ def combine(made: list[Query]) -> Query:
     if len(made) == 1:
         return made[0]
     domain = made[0].domain
+    if any(isinstance(query, NetworkStatistic) for query in made):
+        raise InputError(
+            "a statistic that is not linear in the edges is a release of its own: expected one [[release]] in the file.",
+            code="file.combine",
+        )
     if any(isinstance(query, MeasureQuery) for query in made):
         raise InputError(
             "sums and averages of a measure are a release of their own: expected one [[release]] in the file.",

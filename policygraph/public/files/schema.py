@@ -33,6 +33,7 @@ RELEASES = (
     "prefix",
     "adjacency",
     "mixing",
+    "statistic",
     "matrix",
     "sums",
     "averages",
@@ -333,6 +334,11 @@ class Release(_OneOf):
     prefix: StrictStr | None = None
     adjacency: Yes = None
     mixing: Groups = None
+    statistic: Literal["degree tail", "wedges", "triangles"] | None = Field(
+        None, description="A number of a network that is not linear in its edges."
+    )
+    largest: Positive | None = Field(None, description="Last degree that a degree tail tells apart.")
+    side: Literal["both", "in", "out"] | None = Field(None, description="Which degrees a degree tail counts.")
     matrix: Matrix | None = None
     sums: Annotated[list[Names], Field(min_length=1)] | None = None
     averages: Annotated[list[Names], Field(min_length=1)] | None = None

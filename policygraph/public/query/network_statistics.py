@@ -297,7 +297,7 @@ def statistic_from_spec(domain: Network, spec: dict[str, Any]) -> NetworkStatist
     """
     kind = spec["statistic"]
     if kind == "degree tail":
-        return DegreeTail(domain, spec["largest"], side=spec["side"])
+        return DegreeTail(domain, spec.get("largest"), side=spec.get("side"))
     if kind == "projected degree tail":
         return ProjectedDegreeTail(domain, spec["cap"])
     if kind in ("wedges", "triangles"):
