@@ -70,11 +70,13 @@ def test_what_is_audited_is_what_is_released(case):
         table = case.subject(ready)["pairs"][0].after
     for seed in range(3):
         one = ready.noisy(table, pg.SeededSource(seed))
-        many = ready.noisy_many(table, 1, pg.SeededSource(seed))
-        assert many.shape == (1, one.size)
-        assert many[0].tolist() == one.tolist()
+        [first] = ready.noisy_many(table, 1, pg.SeededSource(seed))
+        if hasattr(ready, "threshold"):
+            # Of a list of cells an audit sees the whole table: what is below the threshold is not listed.
+            one, first = one[:, -1], first[first >= ready.threshold]
+        assert first.tolist() == one.tolist()
     rows = ready.noisy_many(table, 40, pg.SeededSource(1))
-    assert rows.shape == (40, one.size)
+    assert len(rows) == 40
     assert len({tuple(row) for row in rows.tolist()}) > 1
 
 
