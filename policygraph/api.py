@@ -19,7 +19,7 @@ from policygraph.private.counting.given import is_histogram, read_data
 from policygraph.private.counting.source import named
 from policygraph.private.ledger import Account, Ledger, request_fingerprint
 from policygraph.private.mechanisms import MeasuredNoise, Mechanism, choose
-from policygraph.private.mechanisms.base import Calibrated
+from policygraph.private.mechanisms.base import Calibrated, check_drawable
 from policygraph.private.noise import SecureSource, Source
 from policygraph.public.domain import Network
 from policygraph.public.loss import EpsilonDelta, Loss, loss_of
@@ -235,6 +235,7 @@ def perform(
         raise InputError(
             "the calibrated mechanism is for another query, policy or loss.", code="release.mechanism"
         )
+    check_drawable(ready)
     tell("counting the records")
     counts = _read(data, query, policy, columns, edges)
     ready.check(counts)

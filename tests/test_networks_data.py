@@ -201,11 +201,15 @@ def test_secret_edges_with_public_degrees_couple() -> None:
     policy = pg.Policy(network, graph, constraints=[pg.Degrees([0])])
     query = pg.queries.mixing(network, [0, 0, 1, 1])
     assert policy.definition == "blowfish"
+    found = pg.sensitivity(query, policy)
+    assert (found.power, found.kind) == (2, "exact")
+    assert found.verify().complete
+    capped = pg.Policy(network, graph, constraints=[pg.Degrees([0])], at_most_records=1)
+    assert pg.sensitivity(query, capped).power == 2
+    between_pairs = pg.Policy(network, pg.PolicyGraph.full(network), constraints=[pg.Degrees([0])])
     with pytest.raises(pg.RefusedError) as caught:
-        pg.sensitivity(query, policy)
+        pg.sensitivity(query, between_pairs)
     assert caught.value.code == "sensitivity.capacity"
-    capped = pg.Policy(network, graph, constraints=[pg.Degrees([0])], at_most_records=2)
-    assert pg.sensitivity(query, capped).power == 4
 
 
 def test_a_policy_in_which_nothing_is_secret_is_an_error() -> None:

@@ -213,6 +213,13 @@ class Policy:
         else:
             domain = Domain(spec["domain"])
         neighbours = spec.get("neighbours", {})
+        if neighbours.get("nodes"):
+            raise InputError(
+                "this is node privacy, which is no Policy: expected neighbours that differ in single edges or records. Make "
+                "NodePrivacy(network) instead.",
+                code="policy.nodes",
+                value=spec,
+            )
         graph = None
         if neighbours.get("graph", "none") != "none":
             graph = PolicyGraph.from_spec(domain, neighbours["graph"], neighbours.get("bottom", False))

@@ -25,14 +25,16 @@ def degree_masks(pairs: Sequence[Pair], sums: Iterable[tuple[str, int]]) -> list
     return out
 
 
-def neighbour_changes(pairs: Sequence[Pair], sums: Iterable[tuple[str, int]]) -> list[tuple[int, int]]:
+def neighbour_changes(
+    pairs: Sequence[Pair], sums: Iterable[tuple[str, int]], fixed: Iterable[int] = ()
+) -> list[tuple[int, int]]:
     """Definition 4.4 on graphs: each difference of two graphs with equal public degrees, as (removed, added) bit sets,
     such that no proper non-empty part of it leads from the first graph to a graph with these degrees.
 
     A difference is what matters: whether a part of it fits does not depend on the edges that both graphs share. So every
-    pair of disjoint edge sets is tried, with the smallest graphs that differ by it.
+    pair of disjoint edge sets is tried, with the smallest graphs that differ by it. ``fixed`` pairs are public by themselves.
     """
-    masks = degree_masks(pairs, sums)
+    masks = degree_masks(pairs, sums) + [[at] for at in fixed]
     removed, added = np.zeros(1, dtype=np.uint16), np.zeros(1, dtype=np.uint16)
     excess = np.zeros((1, len(masks)), dtype=np.int8)
     for at in range(len(pairs)):
@@ -157,3 +159,35 @@ def leaves_room(
                     if sum(degrees[side][v] for v in chosen) > reach:
                         return False
     return True
+
+
+def secret_neighbours(
+    pairs: Sequence[Pair], sums: Iterable[tuple[str, int]], secret: Iterable[int]
+) -> set[tuple[int, int]]:
+    """Definition 4.1 of He, Machanavajjhala and Ding on graphs as bit sets, node pairs being the records: every ordered pair of
+    graphs with equal public degrees, every third graph tried."""
+    masks = [sum(1 << at for at in mask) for mask in degree_masks(pairs, sums)]
+    hidden = sum(1 << at for at in secret)
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for graph in range(1 << len(pairs)):
+        alike.setdefault(tuple((graph & mask).bit_count() for mask in masks), []).append(graph)
+    out = set()
+    for graphs_ in alike.values():
+        for x in graphs_:
+            changes = [x ^ y for y in graphs_ if y != x]
+            for change in changes:
+                told = change & hidden
+                fewer = any((c & hidden) and c & hidden != told and c & hidden & ~told == 0 for c in changes)
+                inside = any(c & hidden == told and c != change and c & ~change == 0 for c in changes)
+                if told and not fewer and not inside:
+                    out.add((x, x ^ change))
+    return out
+
+
+def project_block(order: Iterable[int], pairs: Sequence[Pair], graph: Sequence[int], cap: int) -> list[int]:
+    """Go through pairs in an order and keep edges while both ends have fewer than ``cap``."""
+    kept: list[int] = []
+    for at in order:
+        if graph[at] and all(sum(end in pairs[k] for k in kept) < cap for end in pairs[at]):
+            kept.append(at)
+    return kept

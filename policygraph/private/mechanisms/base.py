@@ -34,6 +34,7 @@ __all__ = [
     "answers_of",
     "certified",
     "check_answers",
+    "check_drawable",
     "check_loss",
     "true_answers",
 ]
@@ -251,6 +252,22 @@ def check_loss(loss: Any) -> None:
             f"loss={loss!r}: expected Epsilon or Rho. An (epsilon, delta) target becomes a Rho by to_rho().",
             code="mechanism.loss",
             value=loss,
+        )
+
+
+def check_drawable(ready: Calibrated) -> None:
+    """Refuse noise that has too large a scale for 64-bit integers, before anything is read or charged."""
+    from policygraph.private.noise.gaussian import MAX_SIGMA_SQUARED
+    from policygraph.private.noise.laplace import MAX_SCALE
+
+    limits = {"discrete Laplace": ("scale", MAX_SCALE), "discrete Gaussian": ("variance", MAX_SIGMA_SQUARED)}
+    word, most = limits.get(ready.noise.distribution, ("scale", None))
+    if most is not None and ready.noise.parameter > most:
+        raise RefusedError(
+            f"the noise would have the {word} {float(ready.noise.parameter):.3g}: expected at most 2**{most.bit_length() - 1}, so that no "
+            "draw can leave 64-bit integers. Nothing was read or charged. Allow a larger loss, or ask for something that changes less.",
+            code="mechanism.scale",
+            value=ready.noise.parameter,
         )
 
 

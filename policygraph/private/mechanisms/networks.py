@@ -14,9 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from policygraph.errors import InputError
+from policygraph.errors import InputError, RefusedError
 from policygraph.exact import show
-from policygraph.private.mechanisms.base import Calibrated, Ints, Mechanism, Noise, true_answers
+from policygraph.private.mechanisms.base import (
+    MOST_ANSWERS,
+    Calibrated,
+    Ints,
+    Mechanism,
+    Noise,
+    check_drawable,
+    check_loss,
+    true_answers,
+)
 from policygraph.private.noise import (
     Source,
     discrete_gaussian,
@@ -80,12 +89,7 @@ class CalibratedStatistic(Calibrated):
 
     def record(self, source: Source, parts: list[dict[str, Any]]) -> dict[str, Any]:
         made = super().record(source, parts)
-        made["bound"] = {
-            "power": str(self.bound.power),
-            "norm": self.bound.norm,
-            "kind": "upper",
-            "reason": self.bound.reason,
-        }
+        made["bound"] = self.bound.to_dict()
         return made
 
     def stages(self) -> Sequence[str]:
@@ -135,4 +139,13 @@ class StatisticNoise(Mechanism):
                 "a network statistic is scaled to its own bound: expected no sensitivity.",
                 code="mechanism.sensitivity",
             )
-        return CalibratedStatistic(self.name, query, policy, loss, statistic_bound(query, policy, loss.norm))
+        check_loss(loss)
+        if query.height > MOST_ANSWERS:
+            raise RefusedError(
+                f"{query!r} has {query.height:,} answers: expected at most {MOST_ANSWERS:,}. Tell fewer degrees apart (largest=).",
+                code="mechanism.answers",
+                value=query.height,
+            )
+        ready = CalibratedStatistic(self.name, query, policy, loss, statistic_bound(query, policy, loss.norm))
+        check_drawable(ready)
+        return ready

@@ -6,6 +6,7 @@ from policygraph.errors import InputError
 from policygraph.public.constraints.base import AnyDomain, Constraint, Rows, select
 from policygraph.public.constraints.counts import LinearCount, StructuralZero, count
 from policygraph.public.constraints.degrees import Degrees
+from policygraph.public.constraints.edges import KnownEdges
 from policygraph.public.constraints.margins import Cell, Cells, Cuboid, Total
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Constraint",
     "Cuboid",
     "Degrees",
+    "KnownEdges",
     "LinearCount",
     "Rows",
     "StructuralZero",
@@ -51,11 +53,13 @@ def from_spec(spec: dict[str, Any]) -> Constraint:
         return LinearCount(terms, equals=equals)
     if "zeros" in spec:
         return StructuralZero(spec["zeros"])
+    if "edges" in spec:
+        return KnownEdges(**spec["edges"])
     for key, side in (("degrees", "both"), ("in_degrees", "in"), ("out_degrees", "out")):
         if key in spec:
             return Degrees(spec[key], side=side, equals=equals)
     raise InputError(
-        f"public fact {sorted(spec)}: expected total, cuboid, cells, count, zeros or degrees.",
+        f"public fact {sorted(spec)}: expected total, cuboid, cells, count, zeros, degrees or edges.",
         code="constraint.spec",
         value=spec,
     )

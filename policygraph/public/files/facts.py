@@ -82,6 +82,10 @@ def _check(fact: dict[str, Any], domain: AnyDomain, path: Path, problems: Proble
             _check_whole(_listed(zero), domain, (*path, "zeros", at), problems)
     if "zeros" in fact and "equals" in fact:
         problems.add((*path, "equals"), "structural zeros are 0: expected no published values beside them.")
+    if "edges" in fact and "equals" in fact:
+        problems.add(
+            (*path, "equals"), "public edges are those of the data: expected no published values beside them."
+        )
     for key in ("degrees", "in_degrees", "out_degrees"):
         if isinstance(fact.get(key), list) and isinstance(domain, Network):
             for at, node in enumerate(fact[key]):
@@ -97,7 +101,7 @@ def check_names(names: list[str], domain: AnyDomain, path: Path, problems: Probl
     """Note names that are no attributes, and attributes that are named twice."""
     if isinstance(domain, Network):
         problems.add(
-            path, "a network has no attributes: its public facts are degrees, total, count and zeros."
+            path, "a network has no attributes: its public facts are degrees, edges, total, count and zeros."
         )
         return
     for at, name in enumerate(names):

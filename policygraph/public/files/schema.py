@@ -23,7 +23,7 @@ from pydantic_core import PydanticCustomError
 
 __all__ = ["FACTS", "RELEASES", "File", "Release"]
 
-FACTS = ("total", "cuboid", "cells", "count", "zeros", "degrees", "in_degrees", "out_degrees")
+FACTS = ("total", "cuboid", "cells", "count", "zeros", "degrees", "in_degrees", "out_degrees", "edges")
 RELEASES = (
     "cuboid",
     "cuboids",
@@ -269,6 +269,18 @@ class Count(_OneOf):
         return ("where", "terms")
 
 
+class PublicEdges(_OneOf):
+    """Which nodes are joined, inside public groups or between them."""
+
+    groups: Groups
+    inside: Yes = None
+    between: Yes = None
+
+    @classmethod
+    def choices(cls) -> tuple[str, ...]:
+        return ("inside", "between")
+
+
 class Fact(_OneOf):
     """One exact public fact, or several without published values."""
 
@@ -280,6 +292,7 @@ class Fact(_OneOf):
     degrees: Nodes = None
     in_degrees: Nodes = None
     out_degrees: Nodes = None
+    edges: PublicEdges | None = None
     equals: Equals = Field(None, description="The published values.")
 
     @classmethod

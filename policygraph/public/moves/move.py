@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from policygraph.errors import InputError, RefusedError
+from policygraph.public.moves.secret_pairs import find_repair, secret_cells, touches
 
 if TYPE_CHECKING:
     from policygraph.public.policy import Policy
@@ -176,12 +177,28 @@ def verdict(policy: Policy, a: Any, b: Any) -> Verdict:
         return Verdict(False, "the tables differ in a public fact")
     if policy.at_most_records is not None and max(move.added, move.removed) > policy.at_most_records:
         return Verdict(False, f"the change has more than {policy.at_most_records} records on a side")
-    if policy.definition == "blowfish":
+    secret = secret_cells(policy)
+    if policy.definition == "blowfish" and secret is None:
         return _blowfish(policy, a, b)
     smaller = move.smaller()
     if smaller is not None:
         return Verdict(False, f"a smaller change keeps the public facts: {smaller}", smaller)
+    if secret is not None:
+        return _secret_edges(policy, a, move, secret)
     return _strength(policy, a, move)
+
+
+def _secret_edges(policy: Policy, table: Any, move: Move, secret: Any) -> Verdict:
+    changed = touches(dict(move.change), secret)
+    if not changed:
+        return Verdict(False, "no secret edge changes")
+    present = {int(cell): 1 for cell in np.flatnonzero(table)}
+    if find_repair(policy, present, changed, secret):
+        return Verdict(
+            False,
+            "some of the secret edges could change alone, edges that are not secret repairing the facts",
+        )
+    return Verdict(True, "a minimal change with as few secret edges as the public facts allow")
 
 
 def _along_edges(policy: Policy, move: Move) -> Verdict:
@@ -304,6 +321,10 @@ def _blowfish_moves(policy: Policy) -> Iterator[Move]:
     from policygraph.public.moves.blowfish import blowfish_moves
     from policygraph.public.sensitivity.coupled import dense_problem
 
+    if (secret := secret_cells(policy)) is not None:
+        # Some of these may lead to no neighbour of any network; none is left out.
+        yield from (move for move in _induced_moves(policy) if touches(dict(move.change), secret))
+        return
     matrix, adjacency, keep = dense_problem(policy)
     bottom = policy.graph is not None and policy.graph.bottom != "none"
     seen = set()

@@ -17,6 +17,7 @@ from policygraph.public.query.network_statistics import (
     statistic_from_spec,
 )
 from policygraph.public.query.networks import AdjacencyQuery, MixingQuery, adjacency, mixing
+from policygraph.public.query.projected import ProjectedMixing, projected_edges
 from policygraph.public.query.workloads import BoxQuery, all_ranges, boxes, random_boxes, rectangles
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "Norm",
     "Part",
     "ProjectedDegreeTail",
+    "ProjectedMixing",
     "Query",
     "Triangles",
     "Wedges",
@@ -46,6 +48,7 @@ __all__ = [
     "matrix",
     "mixing",
     "prefix",
+    "projected_edges",
     "random_boxes",
     "ranges",
     "rectangles",

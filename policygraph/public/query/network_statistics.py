@@ -21,6 +21,7 @@ __all__ = [
     "ProjectedDegreeTail",
     "Triangles",
     "Wedges",
+    "fixed_order",
     "project_edges",
     "statistic_from_spec",
 ]
@@ -219,6 +220,16 @@ class Triangles(NetworkStatistic):
         return {"statistic": "triangles"}
 
 
+def fixed_order(cells: Any) -> Ints:
+    """Node pairs in the order in which projections go through them: a scrambling of their numbers that no data set changes."""
+    at = np.asarray(cells, dtype=np.int64)
+    key = at.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    ordered: Ints = at[np.lexsort((at, key ^ (key >> np.uint64(31))))]
+    return ordered
+
+
 def project_edges(network: Network, cells: Any, cap: int) -> Ints:
     """Keep edges in a fixed order of all node pairs as long as both ends have fewer than ``cap``; the cells that are kept.
 
@@ -232,11 +243,7 @@ def project_edges(network: Network, cells: Any, cap: int) -> Ints:
     -----
     The order is a fixed scrambling of the numbers of the pairs, the same for every data set.
     """
-    at = np.asarray(cells, dtype=np.int64)
-    key = at.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    at = at[np.lexsort((at, key ^ (key >> np.uint64(31))))]
+    at = fixed_order(cells)
     tail, head = network.pairs(at)
     left = [cap] * network.order
     kept = []
@@ -300,10 +307,14 @@ def statistic_from_spec(domain: Network, spec: dict[str, Any]) -> NetworkStatist
         return DegreeTail(domain, spec.get("largest"), side=spec.get("side"))
     if kind == "projected degree tail":
         return ProjectedDegreeTail(domain, spec["cap"])
+    if kind == "projected mixing":
+        from policygraph.public.query.projected import ProjectedMixing
+
+        return ProjectedMixing(domain, spec["groups"], spec["caps"])
     if kind in ("wedges", "triangles"):
         return Wedges(domain) if kind == "wedges" else Triangles(domain)
     raise InputError(
-        f"statistic {kind!r}: expected degree tail, projected degree tail, wedges or triangles.",
+        f"statistic {kind!r}: expected degree tail, projected degree tail, projected mixing, wedges or triangles.",
         code="query.spec",
         value=kind,
     )

@@ -14,6 +14,7 @@ import numpy as np
 
 from policygraph.errors import InputError
 from policygraph.exact import show, sqrt_down, sqrt_up
+from policygraph.public.moves.secret_pairs import secret_cells
 from policygraph.public.policy import DEFINITIONS, Policy
 from policygraph.public.query.base import Norm, Query
 
@@ -130,6 +131,8 @@ class Sensitivity:
         text = DEFINITIONS[self.policy.definition]
         if self.policy.definition == "induced" and not self.policy.constraints:
             text = "one record more or less (induced neighbours without public facts)"
+        if self.policy.definition == "blowfish" and secret_cells(self.policy) is not None:
+            text += ", each node pair a record that is joined or not"
         if self.policy.strength != "worst-case":
             text += f", {self.policy.strength} strength"
         if self.policy.at_most_records is not None:

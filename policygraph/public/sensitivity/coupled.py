@@ -17,11 +17,13 @@ from policygraph.errors import RefusedError
 from policygraph.public.constraints.margins import Cuboid, Total
 from policygraph.public.domain import Domain
 from policygraph.public.graphs import PolicyGraph
+from policygraph.public.moves.secret_pairs import secret_cells
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Norm, Query
 from policygraph.public.sensitivity.certificate import Witness
 from policygraph.public.sensitivity.edges import along_edges
 from policygraph.public.sensitivity.found import Found
+from policygraph.public.sensitivity.secret_pairs import secret_pairs
 
 __all__ = ["coupled", "dense_problem"]
 
@@ -51,6 +53,8 @@ def _coupled(query: Query, policy: Policy, norm: Norm, deadline: float | None) -
     if only_total and graph.bottom == "none" and not len(policy.system.zeros):
         note = "a graph without bottom keeps the total by itself, so that the public total adds nothing"
         return along_edges(query, policy, norm, deadline).after(note)
+    if (secret := secret_cells(policy)) is not None:
+        return secret_pairs(query, policy, norm, deadline, secret)
     if policy.domain.capacity is None:
         if policy.domain.size <= DENSE_CELLS:
             return _dense(query, policy, norm, deadline)
@@ -65,9 +69,9 @@ def _coupled(query: Query, policy: Policy, norm: Norm, deadline: float | None) -
         return Found(upper, 0, None, "bound by the number of records", reason)
     if policy.domain.capacity is not None:
         raise RefusedError(
-            f"no proved sensitivity for {policy.domain!r} with a policy graph and public facts together: the theorem on such "
-            "neighbours is for tables, where a cell holds any number of records. Leave the graph out (induced "
-            "neighbours), or set at_most_records.",
+            f"no proved sensitivity for {policy.domain!r} with edges of the policy graph between node pairs and public facts "
+            "together: the theorem on such neighbours is for tables, where a cell holds any number of records. Say which edges "
+            "are secret (secret_edges), leave the graph out (induced neighbours), or set at_most_records.",
             code="sensitivity.capacity",
         )
     raise RefusedError(

@@ -7,6 +7,7 @@ values rule out are not counted (``docs/proofs/published-values.md``). Imports t
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,13 +25,16 @@ from policygraph.public.sensitivity import search
 from policygraph.public.sensitivity.certificate import Witness
 from policygraph.public.sensitivity.found import Found
 from policygraph.public.sensitivity.margins import closed_form
-from policygraph.public.sensitivity.mixing import markov_switch, mixing_bound, mixing_witness
+from policygraph.public.sensitivity.mixing import capped_cycle, markov_switch, mixing_bound, mixing_witness
 from policygraph.public.sensitivity.partial import partial_margins
 from policygraph.public.sensitivity.reduce import Reduced, reduce_margins
+from policygraph.public.sensitivity.restricted import LISTED_PAIRS, fixed_pairs, is_fixing, restricted_length
 
 __all__ = ["induced"]
 
 CHUNK = 1 << 20
+Degree = tuple[int, dict[int, int], str]
+"""Edges of the longest minimal move, a move, and why."""
 
 
 def induced(query: Query, policy: Policy, norm: Norm, deadline: float | None) -> Found:
@@ -55,6 +59,14 @@ def _without_values(query: Query, policy: Policy, norm: Norm, deadline: float | 
         value = query.change_norm(change, norm)
         reason = "with all degrees public a Markov move switches two edges; no switch changes more (docs/proofs/networks.md)"
         return Found(value, value, Witness.of_change(change), "closed form, one switch", reason).after(*steps)
+    if (cycle := capped_cycle(query, policy)) is not None and (norm == "l1" or query.is_identity):
+        change = _pairs(policy.domain, cycle)
+        value, cap = query.change_norm(change, norm), policy.at_most_records
+        if value == 2 * (cap or 0):
+            reason = f"at most {cap} edges are added and {cap} removed, and an alternating cycle does that"
+            return Found(value, value, Witness.of_change(change), "closed form, capped cycle", reason).after(
+                *steps
+            )
     whole = policy.strength == "worst-case" and policy.at_most_records is None
     best, reduced = _from_structure(query, policy, norm, deadline)
     if best is None:
@@ -79,7 +91,7 @@ def _from_structure(
         if query.is_identity:
             # Entries of these moves are +1 and -1, so that the squared l2 norm is the l1 norm.
             return partial_margins(policy, None if deadline is None else deadline - time.monotonic()), None
-    elif isinstance(policy.domain, Network) and not len(system.zeros):
+    elif isinstance(policy.domain, Network):
         return _degrees(query, policy, norm), None
     return None, reduced
 
@@ -125,16 +137,14 @@ def _single_records(query: Query, policy: Policy, norm: Norm) -> Found:
 
 
 def _degrees(query: Query, policy: Policy, norm: Norm) -> Found | None:
-    """Public degrees and nothing else: closed forms for the edges, a bound for counts of edges."""
-    facts = policy.system.needed
+    """Public degrees, and pairs that cannot change: closed forms for the edges, a bound for counts of edges."""
     network = policy.domain
+    facts = [fact for fact in policy.system.needed if not is_fixing(fact, policy)]
     if not isinstance(network, Network) or not all(isinstance(fact, (Degrees, Total)) for fact in facts):
         return None
     if any(isinstance(fact, Total) for fact in facts) and not network.directed:
         return None
-    found = _directed(policy) if network.directed else _undirected(policy)
-    if found is None:
-        return None
+    found = _directed(policy, facts) if network.directed else _undirected(policy, facts)
     length, change, reason = found
     lower = query.change_norm(change, norm) if change else 0
     if query.is_identity:
@@ -147,7 +157,7 @@ def _degrees(query: Query, policy: Policy, norm: Norm) -> Found | None:
         if (by_groups := mixing_bound(query, policy, length, norm)) is not None and by_groups[0] < upper:
             upper, reason = by_groups[0], f"{reason}; {by_groups[1]}"
         other = _pairs(network, mixing_witness(query, policy))
-        if other and query.change_norm(other, norm) > lower:
+        if other and query.change_norm(other, norm) > lower and _stays_off(policy, other):
             change, lower = other, query.change_norm(other, norm)
     else:
         return None
@@ -160,34 +170,61 @@ def _degrees(query: Query, policy: Policy, norm: Norm) -> Found | None:
     )
 
 
-def _undirected(policy: Policy) -> tuple[int, dict[int, int], str] | None:
+def _fixing(policy: Policy) -> bool:
+    return bool(len(policy.system.zeros)) or any(is_fixing(fact, policy) for fact in policy.system.needed)
+
+
+def _stays_off(policy: Policy, change: dict[int, int]) -> bool:
+    """Whether no pair of a change is structurally empty or public."""
+    if not _fixing(policy):
+        return True
+    cells = np.array(sorted(change), dtype=np.int64)
+    told = [fact for fact in policy.system.needed if is_fixing(fact, policy)]
+    return not np.isin(cells, policy.system.zeros).any() and not any(
+        len(fact.rows_on(policy.domain, cells).cell) for fact in told
+    )
+
+
+def _restricted(policy: Policy, known: dict[str, Any], found: Degree, *, joined: bool = False) -> Degree:
+    """The same where some pairs cannot change; ``joined`` if a fact couples unconnected parts."""
+    network = policy.domain
+    if not isinstance(network, Network) or not _fixing(policy):
+        return found
+    length, change, reason = found
+    if joined or network.size > LISTED_PAIRS:
+        kept = change if _stays_off(policy, change) else {}
+        return length, kept, f"{reason}; pairs that cannot change only rule moves out"
+    bound, edges = restricted_length(network, fixed_pairs(policy), known)
+    smaller = _pairs(network, edges)
+    why = (
+        "a minimal move lies in one connected part of the pairs that can change, and the largest part allows at most "
+        f"{min(bound, length)} edges (docs/proofs/networks.md, Theorem 9)"
+    )
+    return min(bound, length), smaller, why
+
+
+def _undirected(policy: Policy, facts: Sequence[Any]) -> Degree:
     from policygraph.public.moves.alternating_closed_form import longest_degree_move
 
-    network = policy.domain
-    if not isinstance(network, Network):
-        return None
-    known = np.unique(
-        np.concatenate([f.positions(network) for f in policy.system.needed if isinstance(f, Degrees)])
-    )
+    network: Any = policy.domain
     mask = np.zeros(network.order, dtype=bool)
-    mask[known] = True
+    for fact in facts:
+        mask[fact.positions(network)] = True
     length, edges = longest_degree_move(network.order, mask, loops=network.loops, capacity=network.capacity)
     reason = (
         "a minimal move is an alternating walk whose repeated nodes hang odd cycles together; with "
-        f"{len(known)} of {network.order} degrees public it has at most {length} edges (docs/proofs/degrees.md)"
+        f"{int(mask.sum())} of {network.order} degrees public it has at most {length} edges (docs/proofs/degrees.md)"
     )
-    return length, _pairs(network, edges), reason
+    return _restricted(policy, {"both": mask}, (length, _pairs(network, edges), reason))
 
 
-def _directed(policy: Policy) -> tuple[int, dict[int, int], str] | None:
+def _directed(policy: Policy, facts: Sequence[Any]) -> Degree:
     from policygraph.public.moves.bipartite import longest_bipartite_move
 
-    network = policy.domain
-    if not isinstance(network, Network):
-        return None
+    network: Any = policy.domain
     masks = {side: np.zeros(network.order, dtype=bool) for side in ("out", "in")}
     total = False
-    for fact in policy.system.needed:
+    for fact in facts:
         if isinstance(fact, Degrees):
             masks[fact.side][fact.positions(network)] = True
         else:
@@ -206,7 +243,7 @@ def _directed(policy: Policy) -> tuple[int, dict[int, int], str] | None:
         "a minimal move is a closed walk in the bipartite graph of tails and heads that visits each node with a public "
         f"degree once; it has at most {length} edges (docs/proofs/two-cuboids.md)"
     )
-    return length, _pairs(network, edges), reason
+    return _restricted(policy, masks, (length, _pairs(network, edges), reason), joined=total)
 
 
 def _pairs(network: Any, edges: Any) -> dict[int, int]:

@@ -16,7 +16,7 @@ from policygraph.public.policy import Policy
 from policygraph.public.query.base import Ints, Norm, Query
 from policygraph.public.query.networks import MixingQuery
 
-__all__ = ["markov_switch", "mixing_bound", "mixing_witness"]
+__all__ = ["capped_cycle", "markov_switch", "mixing_bound", "mixing_witness"]
 
 
 def _known(policy: Policy, network: Network) -> dict[str, Ints]:
@@ -135,18 +135,9 @@ def markov_switch(query: Query, policy: Policy) -> list[tuple[int, int, int]] | 
     directed), which is the most that four edges can do (``docs/proofs/networks.md``, Theorem 7).
     """
     network = policy.domain
-    if policy.strength != "markov" or not isinstance(network, Network) or network.order < 4:
+    if policy.strength != "markov" or not isinstance(network, Network) or not _all_degrees(policy, network):
         return None
-    if (
-        network.capacity != 1
-        or network.loops
-        or (policy.at_most_records or 2) < 2
-        or len(policy.system.zeros)
-    ):
-        return None
-    if not all(isinstance(fact, Degrees) for fact in policy.system.needed):
-        return None
-    if not all(bool(mask.all()) for mask in _known(policy, network).values()):
+    if network.order < 4 or (policy.at_most_records or 2) < 2:
         return None
     if query.is_identity:
         a, b, c, d = 0, 1, 2, 3
@@ -161,6 +152,54 @@ def markov_switch(query: Query, policy: Policy) -> list[tuple[int, int, int]] | 
     if network.directed:
         return [(a, b, 1), (c, b, -1), (c, d, 1), (a, d, -1)]
     return [(a, b, 1), (b, c, -1), (c, d, 1), (d, a, -1)]
+
+
+def _all_degrees(policy: Policy, network: Network) -> bool:
+    """Whether all degrees of a simple network without loops are public, and nothing else."""
+    if network.capacity != 1 or network.loops or len(policy.system.zeros):
+        return False
+    if not all(isinstance(fact, Degrees) for fact in policy.system.needed):
+        return False
+    return all(bool(mask.all()) for mask in _known(policy, network).values())
+
+
+def capped_cycle(query: Query, policy: Policy) -> list[tuple[int, int, int]] | None:
+    """A cycle that adds and removes as many edges as the policy's cap allows, as (tail, head, sign); None where there is none.
+
+    Examples
+    --------
+    >>> from policygraph.public.query.networks import AdjacencyQuery
+    >>> network = Network(6)
+    >>> policy = Policy(network, constraints=[Degrees("all")], at_most_records=3)
+    >>> len(capped_cycle(AdjacencyQuery(network), policy))
+    6
+
+    Notes
+    -----
+    A cycle of 2 r different nodes with alternating signs is a minimal move. For mixing counts (an even cap) edges inside two groups are added and
+    edges between them removed, so that nothing cancels.
+    """
+    network, cap = policy.domain, policy.at_most_records
+    if policy.strength != "worst-case" or cap is None or cap < 2:
+        return None
+    if not isinstance(network, Network) or 2 * cap > network.order or not _all_degrees(policy, network):
+        return None
+    if query.is_identity:
+        nodes = list(range(2 * cap))
+    elif isinstance(query, MixingQuery) and cap % 2 == 0:
+        large = np.flatnonzero(np.bincount(query.codes) >= cap)[:2]
+        if len(large) < 2:
+            return None
+        one, other = (np.flatnonzero(query.codes == group)[:cap].tolist() for group in large)
+        nodes = [v for at in range(0, cap, 2) for v in (*one[at : at + 2], *other[at : at + 2])]
+    else:
+        return None
+    out: list[tuple[int, int, int]] = []
+    for at in range(0, 2 * cap, 2):
+        tail, head, onward = nodes[at], nodes[at + 1], nodes[(at + 2) % (2 * cap)]
+        out.append((tail, head, 1))
+        out.append((onward, head, -1) if network.directed else (head, onward, -1))
+    return out
 
 
 def _inner_pairs(codes: Ints, known: Ints) -> list[tuple[int, int]]:

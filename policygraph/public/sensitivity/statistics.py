@@ -6,12 +6,16 @@ The theorems are in ``docs/proofs/networks.md``. What they do not cover is refus
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from policygraph.errors import InputError, RefusedError
+from policygraph.public.constraints.counts import StructuralZero
 from policygraph.public.constraints.degrees import Degrees
+from policygraph.public.constraints.edges import KnownEdges
 from policygraph.public.domain import Network
+from policygraph.public.moves.secret_pairs import secret_cells
 from policygraph.public.node_privacy import NodePrivacy
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Norm
@@ -23,7 +27,9 @@ from policygraph.public.query.network_statistics import (
     Wedges,
 )
 from policygraph.public.query.networks import AdjacencyQuery
+from policygraph.public.query.projected import ProjectedMixing
 from policygraph.public.sensitivity.ladder import sensitivity
+from policygraph.public.sensitivity.verify_report import Verification
 
 __all__ = ["StatisticBound", "statistic_bound"]
 
@@ -43,11 +49,32 @@ class StatisticBound:
         ``"l1"`` or ``"l2"``.
     reason
         Why it holds.
+    statistic, policy
+        What it was made for.
     """
 
     power: int
     norm: Norm
     reason: str
+    statistic: NetworkStatistic
+    policy: Policy | NodePrivacy
+
+    def verify(self) -> Verification:
+        """Recompute the largest change over all neighbours of all networks where these can be listed; otherwise say what it rests on."""
+        from policygraph.public.sensitivity.verify_statistics import verify_statistic
+
+        return verify_statistic(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain form, with the names of what it was made for."""
+        return {
+            "power": str(self.power),
+            "norm": self.norm,
+            "kind": "upper",
+            "reason": self.reason,
+            "policy_fingerprint": self.policy.fingerprint,
+            "query_fingerprint": self.statistic.fingerprint,
+        }
 
 
 def statistic_bound(
@@ -86,24 +113,31 @@ def statistic_bound(
         raise InputError(f"norm={norm!r}: expected 'l1' or 'l2'.", code="sensitivity.norm", value=norm)
     statistic.check_domain(policy.domain)
     if isinstance(policy, NodePrivacy):
-        value, reason = _nodes(statistic, policy)
-    elif isinstance(statistic, ProjectedDegreeTail):
+        power, reason = _nodes(statistic, norm)
+        return StatisticBound(power, norm, reason, statistic, policy)
+    if isinstance(statistic, (ProjectedDegreeTail, ProjectedMixing)):
         raise RefusedError(
-            "the projected degrees are for node privacy. Under this policy release DegreeTail, which needs no projection.",
+            "projections are for node privacy. Under this policy release DegreeTail or mixing counts, which need none.",
             code="statistic.policy",
         )
-    else:
-        value, reason = _edges(statistic, policy)
-    return StatisticBound(value if norm == "l1" else value * value, norm, reason)
+    value, reason = _edges(statistic, policy)
+    return StatisticBound(value if norm == "l1" else value * value, norm, reason, statistic, policy)
 
 
-def _nodes(statistic: NetworkStatistic, policy: NodePrivacy) -> tuple[int, str]:
+def _nodes(statistic: NetworkStatistic, norm: Norm) -> tuple[int, str]:
+    if isinstance(statistic, ProjectedMixing):
+        reach = statistic.reach()
+        return int((reach if norm == "l1" else reach * reach).sum(axis=1).max()), (
+            "all edges of one node change the counts of its group by at most the cap each, and no others "
+            "(docs/proofs/networks.md, Theorem 10)"
+        )
     if not isinstance(statistic, ProjectedDegreeTail):
         raise RefusedError(
-            f"no bound is proved for {statistic!r} under node privacy. Release ProjectedDegreeTail.",
+            f"no bound is proved for {statistic!r} under node privacy. Release ProjectedDegreeTail or ProjectedMixing.",
             code="statistic.policy",
         )
-    return 2 * statistic.cap, (
+    value = 2 * statistic.cap
+    return value if norm == "l1" else value * value, (
         "changing all edges of one node changes the degrees after projection by at most twice the cap in all "
         "(docs/proofs/networks.md, Theorem 6)"
     )
@@ -118,9 +152,10 @@ def _edges(statistic: NetworkStatistic, policy: Policy) -> tuple[int, str]:
     one, why = _step(statistic)
     best = steps * one
     reason = f"neighbours differ by at most {steps} edges, and one edge changes it by at most {one}: {why}"
-    if isinstance(statistic, DegreeTail) and _only_degrees(policy) and not network.directed and best > 2:
+    ends_only = isinstance(statistic, (DegreeTail, Wedges)) and _only_degrees(policy) and not network.directed
+    if ends_only and best > one:
         return (
-            2,
+            one,
             "a minimal move changes the degrees of unknown nodes at its two ends only (docs/proofs/networks.md, Theorem 4)",
         )
     if isinstance(statistic, Triangles) and known:
@@ -150,10 +185,9 @@ def _step(statistic: NetworkStatistic) -> tuple[int, str]:
 
 
 def _only_degrees(policy: Policy) -> bool:
-    return (
-        policy.graph is None
-        and bool(policy.constraints)
-        and all(isinstance(c, Degrees) for c in policy.constraints)
+    """Whether every move is a minimal move of public degrees: pairs that cannot change, and secret pairs, only rule moves out."""
+    return (policy.graph is None or secret_cells(policy) is not None) and all(
+        isinstance(c, (Degrees, KnownEdges, StructuralZero)) for c in policy.constraints
     )
 
 

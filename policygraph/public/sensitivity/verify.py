@@ -9,13 +9,13 @@ definitions only (domain, constraints, graph, query), never moves, reductions or
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from typing import Any
 
 from policygraph.public.constraints.counts import LinearCount, StructuralZero
 from policygraph.public.constraints.degrees import Degrees
+from policygraph.public.constraints.edges import KnownEdges
 from policygraph.public.constraints.margins import Cells, Cuboid, Total
 from policygraph.public.domain import Domain, Network
 from policygraph.public.policy import Policy
@@ -27,63 +27,16 @@ from policygraph.public.query.networks import AdjacencyQuery, MixingQuery
 from policygraph.public.sensitivity.certificate import Sensitivity
 from policygraph.public.sensitivity.verify_measures import cells_only, measure_checks
 from policygraph.public.sensitivity.verify_moves import naive_moves
+from policygraph.public.sensitivity.verify_pairs import is_pairwise, pair_neighbours, secret_pairs_of
+from policygraph.public.sensitivity.verify_report import Check, Verification
 
-__all__ = ["Check", "Verification", "verify"]
+__all__ = ["Check", "Verification", "listed_moves", "verify"]
 
 Table = dict[int, int]
 SUBSETS = 1 << 18
 EDGES = 200_000
 BASIS_CELLS = 10
 SOLVER_SECONDS = 20.0
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that was looked at: True passed, False failed, None not decided here."""
-
-    name: str
-    passed: bool | None
-    text: str
-
-
-@dataclass(frozen=True)
-class Verification:
-    """The report on a certificate."""
-
-    checks: tuple[Check, ...]
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing failed."""
-        return all(check.passed is not False for check in self.checks)
-
-    @property
-    def complete(self) -> bool:
-        """Whether everything was decided, the bound included."""
-        return all(check.passed for check in self.checks)
-
-    def __bool__(self) -> bool:
-        return self.ok
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain form."""
-        return {
-            "ok": self.ok,
-            "complete": self.complete,
-            "checks": [{"name": c.name, "passed": c.passed, "text": c.text} for c in self.checks],
-        }
-
-    def __str__(self) -> str:
-        mark = {True: "passed", False: "FAILED", None: "open  "}
-        lines = [f"{mark[c.passed]}  {c.name}: {c.text}" for c in self.checks]
-        end = (
-            "the certificate holds"
-            if self.complete
-            else "nothing failed"
-            if self.ok
-            else "the certificate does NOT hold"
-        )
-        return "\n".join([*lines, end])
 
 
 def verify(certificate: Sensitivity) -> Verification:
@@ -149,6 +102,8 @@ def _sums(fact: Any, policy: Policy, table: Table) -> dict[Any, int]:
             for end in ends:
                 if end in known:
                     add(end, amount)
+        elif isinstance(fact, KnownEdges) and fact.is_public(domain, labels):
+            add(labels, amount)
         elif isinstance(domain, Domain):
             record = dict(zip(domain.names, labels, strict=True))
             if isinstance(fact, Cuboid):
@@ -407,6 +362,8 @@ def _blowfish(policy: Policy, before: Table, after: Table) -> Check:
     """The definition over indexed records, tried for every way to match the records; small cases only."""
     from policygraph.public.sensitivity.verify_records import match_records
 
+    if is_pairwise(policy):
+        return _secret_edges(policy, before, _change(before, after))
     found = match_records(
         policy, before, after, lambda table: [_sums(f, policy, table) for f in policy.constraints]
     )
@@ -414,6 +371,19 @@ def _blowfish(policy: Policy, before: Table, after: Table) -> Check:
         True: "some matching of the records changes a minimal set of secret pairs",
         False: "no matching of the records makes them neighbours",
         None: "too many records to try every matching here",
+    }
+    return Check("neighbours", found, text[found])
+
+
+def _secret_edges(policy: Policy, before: Table, change: Table) -> Check:
+    minimal = _is_minimal(policy, change)
+    found = minimal and pair_neighbours(
+        policy, before, change, lambda table: [_sums(f, policy, table) for f in policy.constraints]
+    )
+    text = {
+        True: "no smaller change, and none with fewer secret edges, keeps the public facts",
+        False: "a smaller change, or one with fewer secret edges, keeps the public facts, or no secret edge changes",
+        None: "too many networks to try here",
     }
     return Check("neighbours", found, text[found])
 
@@ -433,11 +403,10 @@ def _bound(certificate: Sensitivity) -> Check:
             change = {u: -1, v: 1} if v is not BOTTOM else {u: 1}
             largest = max(largest, _power(query, change, certificate.norm))  # type: ignore[arg-type]
         how = f"all {policy.graph.n_edges} edges were gone through"
-    elif policy.definition == "induced" and policy.domain.size <= BASIS_CELLS:
-        listed = _naive_moves(policy)
-        if listed is None:
+    elif policy.definition != "edges":
+        moves = listed_moves(policy)
+        if moves is None:
             return rests
-        moves = [move for move in listed if _counts(policy, move)]
         beyond = [m for m in moves if _power(query, m, certificate.norm) > certificate.power]
         if policy.strength == "positive":
             # A table that holds the removed records alone leaves a move the fewest alternatives.
@@ -460,6 +429,23 @@ def _bound(certificate: Sensitivity) -> Check:
         largest <= certificate.power,
         f"{how}: the largest change is {largest}, claimed {certificate.power}",
     )
+
+
+def listed_moves(policy: Policy) -> list[Table] | None:
+    """All moves of a policy over few cells, of any strength but positive, in both directions; None when they are not listed here."""
+    from policygraph.public.graphs import BOTTOM
+
+    if policy.domain.size > BASIS_CELLS:
+        return None
+    if policy.definition == "edges" and policy.graph is not None:
+        ends: list[Any] = list(policy.graph.edges())
+        return [{u: x} if v is BOTTOM else {u: -x, v: x} for u, v in ends for x in (1, -1)]
+    if policy.definition == "blowfish" and not is_pairwise(policy):
+        return None
+    listed = _naive_moves(policy)
+    if listed is not None and policy.graph is not None:
+        listed = [move for move in listed if set(move) & secret_pairs_of(policy)]
+    return None if listed is None else [move for move in listed if _counts(policy, move)]
 
 
 def _counts(policy: Policy, move: Table) -> bool:

@@ -1,0 +1,114 @@
+"""Secret edges of a simple network under public facts: node pairs are the records, each joined or not.
+
+Owns the definition of neighbours for a policy graph that only says which edges may not be told from their absence
+(``docs/proofs/networks.md``, Theorem 8). Imports ``errors`` and the rest of ``public``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from policygraph.errors import RefusedError
+from policygraph.public.domain import Network
+
+if TYPE_CHECKING:
+    from policygraph.public.policy import Policy
+
+__all__ = ["REPAIR_PAIRS", "find_repair", "secret_cells", "touches"]
+
+Ints = npt.NDArray[np.int64]
+REPAIR_PAIRS = 20_000
+"""Most node pairs among which another way to keep the public facts is looked for."""
+SECONDS = 10.0
+
+
+def secret_cells(policy: Policy) -> Ints | None:
+    """The node pairs whose edge is secret, for a simple network whose graph joins pairs to bottom only; otherwise None.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> from policygraph.public.secret_edges import secret_edges
+    >>> network = pg.Network(4)
+    >>> secret_cells(pg.Policy(network, secret_edges(network, [0, 0, 1, 1], inside=True))).tolist()
+    [0, 5]
+    >>> secret_cells(pg.Policy(network)) is None
+    True
+    """
+    graph = policy.graph
+    if graph is None or not isinstance(policy.domain, Network) or policy.domain.capacity != 1:
+        return None
+    if graph.bottom == "none" or graph.rule.n_edges:
+        return None
+    return np.fromiter(graph.bottom_cells, dtype=np.int64)
+
+
+def find_repair(policy: Policy, table: dict[int, int], changed: list[int], secret: Ints) -> bool:
+    """Whether some, but not all, of the changed secret edges can change alone, edges that are not secret repairing the facts.
+
+    Parameters
+    ----------
+    policy
+        The policy.
+    table
+        The edges of the first network, as pairs with count 1.
+    changed
+        The secret pairs in which the second network differs from it.
+    secret
+        All secret pairs.
+
+    Raises
+    ------
+    RefusedError
+        When the network is too large to decide it, or the solver runs out of time.
+
+    Notes
+    -----
+    This is condition (a) of the definition. With one changed secret pair there is nothing to look for.
+    """
+    if len(changed) < 2:
+        return False
+    hidden = np.setdiff1d(secret, np.array(changed, dtype=np.int64))
+    fixed = np.union1d(hidden, policy.system.zeros)
+    free = np.setdiff1d(np.arange(policy.domain.size, dtype=np.int64), fixed)
+    if len(free) > REPAIR_PAIRS:
+        raise _undecided(f"{len(free):,} node pairs are more than {REPAIR_PAIRS:,}.")
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    flips = [model.new_bool_var("") for _ in range(len(free))]
+    signs = np.array([-1 if table.get(int(cell), 0) else 1 for cell in free], dtype=np.int64)
+    rows = policy.system.matrix_on(free) * signs
+    for row in rows:
+        used = np.flatnonzero(row).tolist()
+        if used:
+            model.add(cp_model.LinearExpr.weighted_sum([flips[at] for at in used], row[used].tolist()) == 0)
+    places = np.searchsorted(free, changed).tolist()
+    some = sum(flips[at] for at in places)
+    model.add(some >= 1)
+    model.add(some <= len(changed) - 1)
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = SECONDS
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = 1
+    status = solver.solve(model)
+    if status == cp_model.INFEASIBLE:
+        return False
+    if status in (cp_model.FEASIBLE, cp_model.OPTIMAL):
+        return True
+    raise _undecided("the solver ran out of time.")
+
+
+def _undecided(why: str) -> RefusedError:
+    return RefusedError(
+        f"whether fewer secret edges could change is not decided: {why} Ask about a smaller network.",
+        code="move.repairs",
+    )
+
+
+def touches(change: Any, secret: Ints) -> list[int]:
+    """The secret pairs that a change of cells touches."""
+    return sorted(set(change) & set(secret.tolist()))
