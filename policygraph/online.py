@@ -19,31 +19,28 @@ from typing import Any, Literal
 import numpy as np
 
 from policygraph.api import find_account, known_by, perform, read_data
-from policygraph.errors import InputError, LedgerError, RefusedError
+from policygraph.errors import InputError, LedgerError
 from policygraph.exact import Exact, as_fraction, show
 from policygraph.private.ledger import Ledger, request_fingerprint
-from policygraph.private.mechanisms.additive import Additive, Gaussian, Laplace
+from policygraph.private.mechanisms.additive import Gaussian, Laplace
 from policygraph.private.noise import SecureSource, Source
-from policygraph.public.cubes.costs import known_cuboids
+from policygraph.private.online_rule import Rule
 from policygraph.public.cubes.lattice import Lattice
-from policygraph.public.domain import Domain
 from policygraph.public.loss import Epsilon, Loss, Rho, loss_from_json
 from policygraph.public.policy import Policy
 from policygraph.public.query.cuboids import CuboidQuery
-from policygraph.public.sensitivity import sensitivity
-from policygraph.public.sensitivity.certificate import Sensitivity
 from policygraph.published.cubes.release import cube_table
-from policygraph.published.online import Measurement, combine, reach_95, variance_of
+from policygraph.published.online import Measurement, combine, reach_95
 from policygraph.published.release import NOT_PRIVATE, Release, Table
 
 __all__ = ["OnlineAnswer", "OnlineCube"]
 
 WAIT_SECONDS = 600.0
 """How long a question waits for another process that is asking on the same ledger."""
-DIGITS = 3
-"""A loss that is worked out from a deviation is rounded up to so many decimal digits."""
-SAME = 1e-9
-"""Deviations that differ by less than this share count as equal."""
+
+
+def _noises(measured: list[Measurement]) -> list[tuple[int, float]]:
+    return [(each.mask, each.variance) for each in measured]
 
 
 @dataclass(frozen=True)
@@ -122,7 +119,7 @@ class OnlineCube:
     >>> print(cube.ask("sex", "age", deviation=4).spent)
     epsilon = 0.352
     >>> print(cube.ask("age", deviation=6).spent, cube.cost("sex", deviation=4))
-    None Epsilon('0.289')
+    None epsilon = 0.288
     >>> folder.cleanup()
 
     Notes
@@ -146,20 +143,8 @@ class OnlineCube:
     compose_policies: bool = False
 
     def __post_init__(self) -> None:
-        if self.kind not in ("epsilon", "rho"):
-            raise InputError(
-                f"kind={self.kind!r}: expected 'epsilon' or 'rho'.", code="online.kind", value=self.kind
-            )
-        if not isinstance(self.policy, Policy) or not isinstance(self.policy.domain, Domain):
-            raise InputError(
-                f"policy={self.policy!r}: expected a policy over a table.",
-                code="online.policy",
-                value=self.policy,
-            )
-        self._loss(self.most)
-
-    def _loss(self, value: Exact) -> Loss:
-        return Epsilon(value) if self.kind == "epsilon" else Rho(value)
+        # Its arguments are checked when it is made, and not when a first question is asked.
+        _ = self.rule
 
     @cached_property
     def book(self) -> Ledger:
@@ -167,14 +152,14 @@ class OnlineCube:
         return self.ledger if isinstance(self.ledger, Ledger) else Ledger(self.ledger)
 
     @cached_property
+    def rule(self) -> Rule:
+        """What decides between released tables and the data; it is given neither data nor noisy values."""
+        return Rule(self.policy, self.kind, self.most)
+
+    @property
     def lattice(self) -> Lattice:
         """The cuboids of the domain."""
-        return Lattice(self.policy.domain)  # type: ignore[arg-type]
-
-    @cached_property
-    def known(self) -> list[int]:
-        """Cuboids that no neighbour step changes."""
-        return known_cuboids(self.lattice, self.policy)
+        return self.rule.lattice
 
     @cached_property
     def _counts(self) -> Any:
@@ -255,7 +240,7 @@ class OnlineCube:
             When it would cost more than ``most``.
         """
         mask = self.lattice.mask(names)
-        _, loss = self._decide(mask, self.released(), *self._asked(deviation, epsilon, rho))
+        _, loss = self.rule.decide(mask, _noises(self.released()), *self._asked(deviation, epsilon, rho))
         return loss
 
     def ask(
@@ -287,7 +272,7 @@ class OnlineCube:
         target, fixed = self._asked(deviation, epsilon, rho)
         with self._alone():
             measured = self.released()
-            variance, loss = self._decide(mask, measured, target, fixed)
+            variance, loss = self.rule.decide(mask, _noises(measured), target, fixed)
             if loss is not None:
                 perform(
                     CuboidQuery(self.lattice.domain, [self.lattice.names(mask)]),
@@ -308,7 +293,7 @@ class OnlineCube:
                         "the table that was just measured is not on record: nothing was answered.",
                         code="online.record",
                     )
-                variance = self._variance(mask, measured)
+                variance = self.rule.variance(mask, _noises(measured))
         return self._answer(mask, measured, variance, loss)
 
     def _asked(
@@ -323,7 +308,7 @@ class OnlineCube:
                 value=named,
             )
         if deviation is None:
-            return None, self._loss(given[self.kind])  # type: ignore[arg-type]
+            return None, self.rule.loss(given[self.kind])  # type: ignore[arg-type]
         exact = as_fraction(deviation, "deviation")
         if exact <= 0:
             raise InputError(
@@ -331,72 +316,11 @@ class OnlineCube:
             )
         return float(exact), None
 
-    def _variance(
-        self, mask: int, measured: list[Measurement], more: tuple[tuple[int, float], ...] = ()
-    ) -> float:
-        pairs = [(each.mask, each.variance) for each in measured]
-        return variance_of(self.lattice, mask, [*pairs, *more], self.known)
-
-    def _decide(
-        self, mask: int, measured: list[Measurement], target: float | None, fixed: Loss | None
-    ) -> tuple[float, Loss | None]:
-        """The rule: the variance there is now, and the loss to measure with, or None. It sees no values, true or noisy."""
-        now = self._variance(mask, measured)
-        if now == 0:
-            return now, None
-        proof = sensitivity(
-            CuboidQuery(self.lattice.domain, [self.lattice.names(mask)]),
-            self.policy,
-            norm="l1" if self.kind == "epsilon" else "l2",
-        )
-        if fixed is not None:
-            fresh = self._noise(proof, fixed)
-            loss = None if now <= fresh * (1 + SAME) else fixed
-        else:
-            wanted = (target or 0.0) ** 2 * (1 + SAME)
-            loss = None if now <= wanted else self._least(mask, measured, proof, wanted)
-        limit = self._loss(self.most)
-        if loss is not None and loss.value > limit.value:
-            raise RefusedError(
-                f"cuboid {list(self.lattice.names(mask))} would cost {loss}, and one question may cost at most {limit}. Ask for a larger "
-                "deviation, or raise most.",
-                code="online.most",
-                cost=loss,
-            )
-        return now, loss
-
-    def _noise(self, proof: Sensitivity, loss: Loss) -> float:
-        return Additive("", proof.query, self.policy, loss, proof).noise.variance
-
-    def _least(self, mask: int, measured: list[Measurement], proof: Sensitivity, wanted: float) -> Loss:
-        """The least loss, up to rounding, with which one more table of the cuboid brings the variance down to a bound."""
-        limit = self._loss(self.most)
-
-        def enough(loss: Loss) -> bool:
-            more = ((mask, self._noise(proof, loss)),)
-            return self._variance(mask, measured, more) <= wanted
-
-        if not enough(limit):
-            low = limit.value
-            while not enough(self._loss(low)):
-                low *= 2
-                if low > limit.value * 2**40:
-                    break
-            return self._loss(low)
-        low, high = limit.value / 2**40, limit.value
-        while high / low > Fraction(1001, 1000):
-            middle = Fraction(float(low * high) ** 0.5).limit_denominator(10**15)
-            low, high = (low, middle) if enough(self._loss(_rounded(middle))) else (middle, high)
-        found = _rounded(low)
-        while not enough(self._loss(found)):
-            found = _rounded(found * Fraction(1001, 1000))
-        return self._loss(min(found, limit.value))
-
     def _answer(
         self, mask: int, measured: list[Measurement], variance: float, loss: Loss | None
     ) -> OnlineAnswer:
         names = self.lattice.names(mask)
-        exact = {m: np.asarray(self._counts.cuboid(self.lattice.names(m))) for m in self.known}
+        exact = {m: np.asarray(self._counts.cuboid(self.lattice.names(m))) for m in self.rule.known}
         values = combine(self.lattice, measured, exact)[mask].reshape(-1)
         reach = reach_95(variance, measured, self._law) if measured else 0.0
         table = cube_table(self.lattice.domain, names, values, float(variance**0.5), reach)
@@ -437,13 +361,3 @@ class OnlineCube:
             yield
         finally:
             lock.close()
-
-
-def _rounded(value: Fraction) -> Fraction:
-    """The number rounded up to a few decimal digits."""
-    power = Fraction(1)
-    while value * power < 10 ** (DIGITS - 1):
-        power *= 10
-    while value * power >= 10**DIGITS:
-        power /= 10
-    return Fraction(-(-(value * power).numerator // (value * power).denominator)) / power

@@ -113,7 +113,8 @@ def combine(
     tables: Tables = {}
     for each in measured:
         table = np.asarray(each.values, dtype=np.float64).reshape(lattice.shape(each.mask)) / each.variance
-        tables[each.mask] = tables[each.mask] + table if each.mask in tables else table
+        # np.array, since a table of no attribute would become a bare number.
+        tables[each.mask] = np.array(tables[each.mask] + table if each.mask in tables else table)
     split(family, tables)
     variances = block_variances(family, family.spread(list(precisions), list(precisions.values())))
     for mask, variance in zip(family.masks.tolist(), variances.tolist(), strict=True):
