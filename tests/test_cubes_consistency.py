@@ -124,7 +124,7 @@ def test_facts_of_a_policy_are_rows_of_small_tables():
     assert rows[1].tolist() == [2.0 * (c[1] in (0, 2)) + 3.0 * (c[2] == 1) for c in cells]
     assert rows[2].tolist() == [float(c[1:] == (2, 0)) for c in cells]
     assert rows[3].tolist() == [float(c == ("F", 0, 1)) for c in cells]
-    assert [f.zero for f in facts] == [False, False, True, True]
+    assert [f.empty for f in facts] == [False, False, True, True]
 
 
 FACTS = [pg.Cuboid("age"), pg.Cell(sex="F", work=0), pg.StructuralZero([["F", 0, 1]])]
@@ -368,15 +368,18 @@ def test_three_cuboids_without_a_chain_are_searched_and_a_chain_is_not():
     with pytest.raises(RefusedError, match="no chain") as refused:
         controlled(wide, 7, np.ones((30, 30, 30)), {m: np.full((30, 30), 30) for m in (3, 6, 5)})
     assert refused.value.code == "cubes.search"
-    with pytest.raises(RefusedError) as none:
-        controlled(lattice, 7, np.zeros((3, 3, 3)), {1: [1, 0, 0]})
-    assert none.value.code == "cubes.no-whole-table"
-    with pytest.raises(RefusedError) as none:
-        controlled(lattice, 7, np.zeros((3, 3, 3)), {1: [1, 0, 0], 2: [1, 0, 0]})
-    assert none.value.code == "cubes.no-whole-table"
-    with pytest.raises(RefusedError) as none:
-        controlled(lattice, 7, np.zeros((3, 3, 3)), {m: np.eye(3, dtype=int) for m in (3, 6, 5)})
-    assert none.value.code == "cubes.no-whole-table"
+    closed = [Fact(1, np.array([0]), np.array([1]), 0, empty=True)]
+    for known in (
+        {1: [1, 0, 0]},
+        {1: [1, 0, 0], 2: [1, 0, 0]},
+        {m: np.eye(3, dtype=int) for m in (3, 6, 5)},
+    ):
+        with pytest.raises(RefusedError) as none:
+            controlled(lattice, 7, np.zeros((3, 3, 3)), known, closed)
+        assert none.value.code == "cubes.no-whole-table"
+        made = controlled(lattice, 7, np.zeros((3, 3, 3)), known)
+        for mask, goal in known.items():
+            assert np.array_equal(summed(lattice, made, 7, mask), goal)
 
 
 @pytest.mark.parametrize("loss", [pg.Epsilon(1), pg.Rho("1/2")], ids=str)
@@ -502,3 +505,60 @@ def test_names_of_different_wishes_differ_so_that_a_ledger_tells_them_apart():
         )
     }
     assert len(names) == 5
+
+
+ALL = [
+    {"nonnegative": True},
+    {"whole": True},
+    {"nonnegative": True, "whole": True},
+    {"consistency": "least-absolute", "nonnegative": True},
+    {"consistency": "least-maximum", "whole": True},
+]
+
+
+@pytest.mark.parametrize("options", ALL, ids=str)
+@pytest.mark.parametrize("strategy", ["all", "base", "unequal", "fourier"])
+def test_small_and_empty_cubes(options, strategy):
+    one = pg.Domain({"a": 1, "b": 2})
+    cases = [
+        (DOMAIN, pg.queries.total(DOMAIN), {}),
+        (one, pg.queries.all_cuboids(one), {}),
+        (DOMAIN, QUERY, {}),
+        (DOMAIN, QUERY, {"graph": pg.PolicyGraph.attribute(DOMAIN)}),
+    ]
+    for domain, query, policy in cases:
+        ready = pg.Cube(strategy, **options).calibrate(query, pg.Policy(domain, **policy), pg.Rho("1/50"))
+        for seed in range(3):
+            made = ready.run(np.zeros(domain.size, dtype=int), pg.SeededSource(seed))
+            total = [t.values.sum() for t in made.tables]
+            assert total == [total[0]] * len(total)
+            if "nonnegative" in options:
+                assert min(t.values.min() for t in made.tables) >= 0
+            for mask in ready.known:
+                assert made.cuboid(*ready.lattice.names(mask)).values.tolist() == [0] * ready.lattice.size(
+                    mask
+                )
+
+
+@pytest.mark.parametrize("options", ALL, ids=str)
+def test_everything_known_is_published_as_it_is(options):
+    policy = pg.Policy(DOMAIN, constraints=[pg.Cuboid("sex", "age"), pg.Cuboid("work")])
+    query = pg.queries.cuboids(DOMAIN, [["sex"], ["age", "sex"], ["work"]])
+    made = pg.Cube("all", **options).calibrate(query, policy, pg.Epsilon(1)).run(TABLE, pg.SeededSource(1))
+    assert made.cuboid("sex", "age").values.tolist() == TABLE.reshape(6, 2).sum(axis=1).tolist()
+    assert made.cuboid("work").values.tolist() == TABLE.reshape(6, 2).sum(axis=0).tolist()
+
+
+def test_weighted_counts_of_any_sign_are_met():
+    fact = pg.LinearCount([({"sex": "F"}, 2), ({"age": 1}, -1), ({"work": 1, "age": 2}, 3)])
+    policy = pg.Policy(DOMAIN, constraints=[fact])
+    true = int(fact.sums(DOMAIN, TABLE)[0])
+    for options in ({}, *ALL):
+        made = (
+            pg.Cube("all", **options)
+            .calibrate(QUERY, policy, pg.Epsilon("1/2"))
+            .run(TABLE, pg.SeededSource(1))
+        )
+        base = made.cuboid("sex", "age", "work").values
+        rows = fact.rows(DOMAIN)
+        assert float((base[rows.cell] * rows.coefficient).sum()) == true

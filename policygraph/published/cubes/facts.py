@@ -34,21 +34,24 @@ class Fact:
         Positions in its table, and what they count.
     value
         The published value; None when only the data have it.
+    empty
+        Whether the policy says that no record is in its cells.
     """
 
     mask: int
     cells: Ints
     coefficients: Ints
     value: int | None = None
-
-    @property
-    def zero(self) -> bool:
-        """Whether all its cells are empty, since counts are not negative."""
-        return self.value == 0 and bool(np.all(self.coefficients > 0))
+    empty: bool = False
 
     def with_value(self, value: int) -> Fact:
         """The same fact with its value."""
-        return Fact(self.mask, self.cells, self.coefficients, int(value))
+        return Fact(self.mask, self.cells, self.coefficients, int(value), self.empty)
+
+    @property
+    def least_total(self) -> float:
+        """A number of records below which no counts have the value."""
+        return abs(self.value or 0) / float(np.abs(self.coefficients).max())
 
     def of(self, table: Any) -> Any:
         """The sum in a table of the cuboid."""
@@ -72,8 +75,8 @@ class Fact:
         have = float((sums * self.coefficients).sum())
         if have == goal or not np.any(sums > 0):
             return 0.0
-        d = 0.0
-        for _ in range(60):
+        d = 0.0 if goal != 0.0 or np.any(self.coefficients < 0) else -np.inf
+        for _ in range(60 if np.isfinite(d) else 0):
             grown = self.coefficients * sums * np.exp(np.clip(self.coefficients * d, -700, 700))
             slope = float((self.coefficients * grown).sum())
             step = float(np.clip((float(grown.sum()) - goal) / max(slope, 1e-300), -1.0, 1.0))
@@ -115,7 +118,7 @@ def facts_of(lattice: Lattice, policy: Policy) -> list[Fact]:
             for kind, what in fact.cells:
                 at = _select(lattice, _condition(lattice, kind, what))
                 out.append(_fact(at[0], [(at[1], 1)], 0))
-    return out
+    return [fact for fact in out if len(fact.cells)]
 
 
 def _condition(lattice: Lattice, kind: str, what: Any) -> dict[str, Any]:
@@ -138,7 +141,7 @@ def _fact(mask: int, sums: Sequence[tuple[Ints, int]], value: int | None) -> Fac
     added = np.zeros(len(unique), dtype=np.int64)
     np.add.at(added, inverse, times)
     kept = added != 0
-    return Fact(mask, unique[kept], added[kept], value)
+    return Fact(mask, unique[kept], added[kept], value, value == 0 and bool(np.all(added > 0)))
 
 
 def zeros_below(lattice: Lattice, facts: Iterable[Fact], tops: Iterable[int], most: int) -> list[Fact]:
@@ -147,15 +150,15 @@ def zeros_below(lattice: Lattice, facts: Iterable[Fact], tops: Iterable[int], mo
     A few more than ``most`` are listed at most, so that the caller sees that there are too many.
     """
     listed = list(facts)
-    out = [fact for fact in listed if not fact.zero]
+    out = [fact for fact in listed if not fact.empty]
     tables = list(tops)
     for fact in listed:
-        if not fact.zero:
+        if not fact.empty:
             continue
         above = [top for top in tables if lattice.computable(fact.mask, of=top)]
         for top in above:
             out += [
-                Fact(top, np.array([cell]), np.ones(1, dtype=np.int64), 0)
+                Fact(top, np.array([cell]), np.ones(1, dtype=np.int64), 0, empty=True)
                 for cell in fact.cells_in(lattice, top)[: most + 1 - len(out)].tolist()
             ]
             if len(out) > most:

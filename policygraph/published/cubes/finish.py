@@ -16,7 +16,7 @@ from policygraph.errors import InputError
 from policygraph.public.cubes.blocks import Tables
 from policygraph.public.cubes.choose import Choice
 from policygraph.public.cubes.lattice import Floats, Lattice
-from policygraph.published.cubes.cells import all_sums, finest, from_tables
+from policygraph.published.cubes.cells import all_sums, finest, from_tables, union
 from policygraph.published.cubes.errors import factors_at
 from policygraph.published.cubes.facts import Fact
 from policygraph.published.cubes.fit import best_sources, fit
@@ -192,7 +192,8 @@ def finished(
     if finish.plain:
         return _least_squares(lattice, choice, measured, published, known, facts), None
     masks = [lattice.mask(names) for names in choice.sets]
-    top = finest(lattice, [*masks, *published])
+    # The total alone is a table without attributes, which programs cannot be written over: one attribute more does no harm.
+    top = finest(lattice, [*masks, *published]) or 1
     inside: dict[int, Floats] = {}
     for mask, table in known.items():
         shape = np.asarray(table, dtype=np.int64).reshape(lattice.shape(mask))
@@ -254,7 +255,7 @@ def _nonnegative(
         factors = factors_at(lattice, choice, list(known), masks, consistent=True)
         near = {mask: variance * float(f) for mask, f in zip(masks, factors, strict=True)}
     near = {mask: max(v, 1e-9) for mask, v in near.items()}
-    singles = [1 << axis for axis in lattice.axes(top)]
+    singles = [1 << axis for axis in lattice.axes(union([*near, *published]))]
     fitted = fit(lattice, choice, measured, [*near, *published, *singles], known)
     return nonnegative_cells(lattice, top, fitted, near, inside, facts)
 

@@ -68,13 +68,16 @@ def nonnegative_cells(
     [[7.9, 0.0], [0.7, 3.4]]
     """
     exact = {mask: np.asarray(table, dtype=np.float64) for mask, table in known.items()}
-    total = max(0.0, float(fitted[0]))
+    total = max([0.0, float(fitted[0]), *(fact.least_total for fact in facts)])
     x = np.full(lattice.shape(top), total)
     for axis in lattice.axes(top):
+        if 1 << axis not in fitted:
+            x /= lattice.size(1 << axis)
+            continue
         single = np.maximum(fitted[1 << axis], min(1.0, total / lattice.size(1 << axis)))
         x *= spread(lattice, single / max(float(single.sum()), 1e-300), 1 << axis, top)
     for fact in facts:
-        if fact.zero:
+        if fact.empty:
             view = x.reshape(-1)
             view[fact.cells_in(lattice, top)] = 0.0
     if total == 0.0:
@@ -88,7 +91,7 @@ def nonnegative_cells(
                 step = _step(sums, multipliers[mask], variance, fitted[mask])
                 multipliers[mask] += step
                 x *= spread(lattice, np.exp(step), mask, top)
-                if not exact:
+                if not exact and not facts:
                     x *= total / max(float(x.sum()), 1e-300)
             scale_to(lattice, top, x, exact, facts, 1)
     scale_to(lattice, top, x, exact, facts, SCALINGS)
@@ -133,7 +136,7 @@ def scale_to(
             x *= spread(lattice, ratio, mask, top)
             worst = max(worst, float(np.abs(np.where(sums > 0, ratio - 1.0, 0.0)).max(initial=0.0)))
         for fact in facts:
-            if not fact.zero:
+            if not fact.empty:
                 worst = max(worst, fact.scale(lattice, top, x))
         if worst < SETTLED:
             return

@@ -99,13 +99,14 @@ def program_cells(
 
     sparse = _sparse()
     rows, targets = _measured_rows(lattice, top, choice, measured)
+    empty = [fact.cells_in(lattice, top) for fact in facts if fact.empty]
+    facts = [fact for fact in facts if not fact.empty]
     cells = np.arange(lattice.size(top))
-    if not nonnegative:
+    if empty:
+        cells = np.setdiff1d(cells, np.concatenate(empty))
+    elif not nonnegative:
         masks = [lattice.mask(names) for names in choice.sets]
         cells = away(lattice, top, [*masks, *known, *(fact.mask for fact in facts)])
-    else:
-        empty = [fact.cells_in(lattice, top) for fact in facts if fact.zero]
-        cells = np.setdiff1d(cells, np.concatenate(empty)) if empty else cells
     rows = rows[:, cells]
     held, values = _exact_rows(lattice, top, known, facts, cells)
     if rows.nnz + held.nnz > PROGRAM_ENTRIES:
@@ -162,13 +163,13 @@ def _measured_rows(
         )
     if not choice.sets:
         return sparse.csr_matrix((0, lattice.size(top))), np.zeros(0)
-    entries = lattice.size(top) * len(choice.sets)
-    if choice.kind == "interactions":
-        entries = lattice.size(top) * sum(lattice.size(lattice.mask(names)) for names in choice.sets)
-    if entries > PROGRAM_ENTRIES:
-        raise _too_large(f"{entries:,} coefficients: expected at most {PROGRAM_ENTRIES:,}")
     domain = lattice.domain.project(list(lattice.names(top)))
-    rows = choice.query(domain).columns(np.arange(domain.size, dtype=np.int64))
+    query = choice.query(domain)
+    # A cell counts in one cell of each measured cuboid, but in all rows of an interaction.
+    each = len(choice.sets) if choice.kind == "cuboids" else query.height
+    if domain.size * each > PROGRAM_ENTRIES:
+        raise _too_large(f"{domain.size * each:,} coefficients: expected at most {PROGRAM_ENTRIES:,}")
+    rows = query.columns(np.arange(domain.size, dtype=np.int64))
     targets = [np.asarray(measured[lattice.mask(names)], dtype=np.float64).ravel() for names in choice.sets]
     return sparse.csr_matrix(rows, dtype=np.float64), np.concatenate(targets)
 

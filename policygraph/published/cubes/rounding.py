@@ -21,6 +21,8 @@ from policygraph.published.cubes.facts import Fact
 
 __all__ = ["FLOW_CELLS", "PROGRAM_CELLS", "chain", "controlled"]
 
+Bools = npt.NDArray[np.bool_]
+
 FLOW_CELLS = 2_000_000
 """Cells up to which two known tables are kept by one flow."""
 PROGRAM_CELLS = 5_000
@@ -73,21 +75,26 @@ def controlled(
     """
     tables = {mask: np.asarray(table, dtype=np.int64) for mask, table in known.items()}
     kept = lattice.maximal(tables)
-    rows = [fact for fact in facts if not fact.zero]
+    closed = np.zeros(lattice.shape(top), dtype=np.bool_)
+    for fact in facts:
+        if fact.empty:
+            closed.reshape(-1)[fact.cells_in(lattice, top)] = True
+    values = np.where(closed, 0.0, values)
+    rows = [fact for fact in facts if not fact.empty]
     if rows:
-        at, found = _searched(lattice, top, values, kept, tables, rows)
+        at, found = _searched(lattice, top, values, closed, kept, tables, rows)
     elif not kept:
         at, found = 0, np.asarray(np.rint(values.sum()), dtype=np.int64)
     else:
         order = chain(kept)
         if order is None:
-            at, found = _searched(lattice, top, values, kept, tables, rows)
+            at, found = _searched(lattice, top, values, closed, kept, tables, rows)
         else:
             at, found = order[0], tables[order[0]].reshape(lattice.shape(order[0]))
             for mask in order[1:]:
-                found = _joined(lattice, top, values, (at, found), (mask, tables[mask]))
+                found = _joined(lattice, top, values, closed, (at, found), (mask, tables[mask]))
                 at |= mask
-    return _within(lattice, top, values, at, found)
+    return _within(lattice, top, values, closed, at, found)
 
 
 def chain(masks: Sequence[int]) -> list[int] | None:
@@ -113,7 +120,9 @@ def chain(masks: Sequence[int]) -> list[int] | None:
     return None
 
 
-def _within(lattice: Lattice, top: int, values: Floats, at: int, sums: npt.NDArray[Any]) -> Ints:
+def _within(
+    lattice: Lattice, top: int, values: Floats, closed: Bools, at: int, sums: npt.NDArray[Any]
+) -> Ints:
     """Round a table whose sums to one cuboid are given, by running sums inside each cell of that."""
     axes = lattice.axes(top)
     inside = [i for i, axis in enumerate(axes) if at >> axis & 1]
@@ -130,21 +139,22 @@ def _within(lattice: Lattice, top: int, values: Floats, at: int, sums: npt.NDArr
     steps = np.floor(running + start[:, None])
     made: Ints = (low + np.diff(steps, axis=1, prepend=np.floor(start)[:, None])).astype(np.int64)
     off = goal - made.sum(axis=1)
-    for row in np.flatnonzero(off).tolist():
-        _absorb(made[row], moved[row], int(off[row]))
+    if np.any(off):
+        shut = np.transpose(closed, order).reshape(moved.shape)
+        for row in np.flatnonzero(off).tolist():
+            _absorb(made[row], moved[row], shut[row], int(off[row]))
     shape = [values.shape[i] for i in order]
     back: Ints = np.transpose(made.reshape(shape), np.argsort(order))
     return np.ascontiguousarray(back)
 
 
-def _absorb(row: Ints, values: Floats, off: int) -> None:
-    """Put what is missing where it is relatively least, without making a cell negative that was not."""
+def _absorb(row: Ints, values: Floats, closed: Bools, off: int) -> None:
+    """Put what is missing where it is nearest, without making a cell negative that was not."""
     while off:
-        # The cells that are nearest to their next whole number in the needed direction go first.
-        gap = (values - row) if off > 0 else (row - values)
-        may = np.ones(len(row), dtype=bool) if off > 0 else (row > 0) | (values < 0)
         if off > 0:
-            may &= values != 0
+            gap, may = values - row, ~closed
+        else:
+            gap, may = row - values, ~closed & ((row > 0) | (values < 0))
         if not np.any(may):
             raise _no_table()
         gap = np.where(may, gap, -np.inf)
@@ -154,8 +164,29 @@ def _absorb(row: Ints, values: Floats, off: int) -> None:
         off -= count if off > 0 else -count
 
 
+def _ranges(pooled: Floats, closed: Bools, wider: int) -> tuple[Ints, Ints]:
+    """Between which whole numbers a cell may go; empty cells stay empty at first, and closed ones always."""
+    low = np.floor(pooled) - wider
+    low = np.where(pooled >= 0, np.maximum(low, 0), low)
+    high = np.ceil(pooled) + wider
+    return np.where(closed, 0, low).astype(np.int64), np.where(closed, 0, high).astype(np.int64)
+
+
+def _pooled(lattice: Lattice, top: int, values: Floats, closed: Bools, union: int) -> tuple[Floats, Bools]:
+    """Sums to a cuboid, and which of its cells are closed. Float errors of a whole number must not open it to rounding."""
+    made = summed(lattice, values, top, union).reshape(-1)
+    nearest = np.rint(made)
+    shut = summed(lattice, (~closed).astype(np.int64), top, union).reshape(-1) == 0
+    return np.where(np.abs(made - nearest) < 1e-6, nearest, made), shut
+
+
 def _joined(
-    lattice: Lattice, top: int, values: Floats, one: tuple[int, Ints], other: tuple[int, Ints]
+    lattice: Lattice,
+    top: int,
+    values: Floats,
+    closed: Bools,
+    one: tuple[int, Ints],
+    other: tuple[int, Ints],
 ) -> Ints:
     """The table of all attributes of two tables with exactly these two as its sums, by a flow."""
     from ortools.graph.python import min_cost_flow
@@ -168,17 +199,12 @@ def _joined(
             code="cubes.flow",
             value=lattice.size(union),
         )
-    pooled = summed(lattice, values, top, union).reshape(-1)
-    nearest = np.rint(pooled)
-    # Float errors of a whole number must not open it to rounding.
-    pooled = np.where(np.abs(pooled - nearest) < 1e-6, nearest, pooled)
+    pooled, shut = _pooled(lattice, top, values, closed, union)
     tails = _places(lattice, union, one[0])
     heads = _places(lattice, union, other[0])
     heights = lattice.size(one[0]), lattice.size(other[0])
     for wider in WIDER:
-        low = np.floor(pooled) - wider
-        low = np.where(pooled >= 0, np.maximum(low, 0), low).astype(np.int64)
-        high = np.where(pooled == 0, 0, np.ceil(pooled) + wider).astype(np.int64)
+        low, high = _ranges(pooled, shut, wider)
         open_ = np.flatnonzero(high > low)
         flow = min_cost_flow.SimpleMinCostFlow()
         costs = np.rint(PREFERENCE * (1 - 2 * (pooled - np.floor(pooled))))
@@ -213,6 +239,7 @@ def _searched(
     lattice: Lattice,
     top: int,
     values: Floats,
+    closed: Bools,
     kept: Sequence[int],
     tables: Mapping[int, Ints],
     facts: Sequence[Fact],
@@ -231,15 +258,10 @@ def _searched(
             code="cubes.search",
             value=lattice.size(union),
         )
-    pooled = summed(lattice, values, top, union).reshape(-1)
-    nearest = np.rint(pooled)
-    pooled = np.where(np.abs(pooled - nearest) < 1e-6, nearest, pooled)
+    pooled, shut = _pooled(lattice, top, values, closed, union)
     for wider in WIDER:
         model = cp_model.CpModel()
-        floor = np.floor(pooled).astype(np.int64)
-        low = floor - wider
-        low = np.where(pooled >= 0, np.maximum(low, 0), low)
-        high = np.where(pooled == 0, 0, np.ceil(pooled).astype(np.int64) + wider)
+        low, high = _ranges(pooled, shut, wider)
         cells = [model.new_int_var(int(a), int(b), "") for a, b in zip(low, high, strict=True)]
         for mask in kept:
             place = _places(lattice, union, mask)
