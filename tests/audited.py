@@ -34,6 +34,7 @@ from policygraph.public.node_privacy import NodePrivacy
 from policygraph.public.partition import Partition
 from policygraph.public.query.measures import MeasureQuery
 from policygraph.public.query.network_statistics import DegreeTail, ProjectedDegreeTail, Triangles, Wedges
+from tests.oracles import measures as records
 
 __all__ = ["MECHANISMS", "Case"]
 
@@ -78,19 +79,14 @@ class Case:
         if not isinstance(self.query, MeasureQuery):
             pairs = neighbour_pairs(self.policy, self.query, ready.sensitivity, most=self.pairs)
             return {"mechanism": ready, "pairs": pairs}
-        policy = with_values(self.policy, self.query)
-        pairs = neighbour_pairs(policy, most=self.pairs)
+        policy = records.extended_policy(self.query, self.policy)
+        rows = pg.queries.matrix(policy.domain, records.matrix(ready.rows))
+        pairs = neighbour_pairs(policy, rows, most=self.pairs)
         return {"mechanism": of_records(ready), "policy": policy, "pairs": pairs, "batch": True}
 
 
 def levels(query: MeasureQuery) -> range:
     return range(query.measure.lowest, query.measure.highest + 1)
-
-
-def with_values(policy: pg.Policy, query: MeasureQuery) -> pg.Policy:
-    """The policy over records that have a value: one may be there or not, or be any other."""
-    domain = pg.Domain(policy.domain.to_spec() | {"value": len(levels(query))})
-    return pg.Policy(domain, None if policy.graph is None else pg.PolicyGraph.full(domain))
 
 
 def of_records(ready: Calibrated) -> Any:
@@ -360,6 +356,35 @@ MEASURES = [
         pg.Rho("1/2"),
         12_000,
     ),
+    Case(
+        "averages of a measure, a margin known",
+        Measured(),
+        pg.Policy(SQUARE, constraints=[pg.Cuboid("a")]),
+        pg.queries.averages(SQUARE, [["b"], ["a"]], pg.Measure("income", 0, 2)),
+        pg.Epsilon(3),
+        8000,
+    ),
+    Case(
+        "sums of a measure, attributes secret and a margin known",
+        Measured(),
+        pg.Policy(SQUARE, pg.PolicyGraph.attribute(SQUARE), [pg.Cuboid("b")]),
+        pg.queries.sums(SQUARE, [["a", "b"]], pg.Measure("income", 0, 2)),
+        pg.Epsilon(3),
+        8000,
+    ),
 ]
 
-MECHANISMS = [*ADDITIVE, *TRANSFORMED, *STRATEGIES, *FREE, *CUBES, *PARTITIONS, *NETWORKS, *MEASURES]
+SPARSE = [
+    Case(
+        "cells above a threshold", pg.Sparse(threshold=1), UNBOUNDED, pg.queries.identity(AGES), pg.Epsilon(2)
+    ),
+    Case(
+        "cells above a threshold, one record changed, rho",
+        pg.Sparse(threshold=2),
+        BOUNDED,
+        pg.queries.identity(AGES),
+        pg.Rho("1/2"),
+    ),
+]
+
+MECHANISMS = [*SPARSE, *ADDITIVE, *TRANSFORMED, *STRATEGIES, *FREE, *CUBES, *PARTITIONS, *NETWORKS, *MEASURES]

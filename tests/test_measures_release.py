@@ -324,7 +324,7 @@ def test_what_is_not_offered_is_refused():
     fine = pg.queries.sums(SEX, [["sex"]], pg.Measure("income", 0, 10**9))
     with pytest.raises(RefusedError) as refused:
         pg.Measured().calibrate(fine, policy, pg.Epsilon("1/10000"))
-    assert refused.value.code == "noise.scale-too-large"
+    assert refused.value.code == "mechanism.scale"
     ready = pg.Measured().calibrate(pg.queries.sums(SEX, [["sex"]], INCOME), policy, pg.Epsilon(1))
     with pytest.raises(InputError) as caught:
         ready.run(COUNTS, pg.SeededSource(1))

@@ -19,8 +19,16 @@ from policygraph.errors import DataError, InputError, RefusedError
 from policygraph.exact import show
 from policygraph.private.counting.measures import MeasuredCounts
 from policygraph.private.mechanisms.additive import Additive
-from policygraph.private.mechanisms.base import Calibrated, Floats, Ints, Mechanism, Noise, certified
-from policygraph.private.noise import SeededSource, Source, discrete_gaussian, discrete_laplace
+from policygraph.private.mechanisms.base import (
+    Calibrated,
+    Floats,
+    Ints,
+    Mechanism,
+    Noise,
+    certified,
+    check_drawable,
+)
+from policygraph.private.noise import Source, discrete_gaussian, discrete_laplace
 from policygraph.public.cubes.choose import Choice, Strategy
 from policygraph.public.cubes.costs import known_cuboids
 from policygraph.public.cubes.lattice import Lattice
@@ -344,10 +352,7 @@ class Measured(Mechanism):
         mark = fingerprint([list(choice.sets), list(choice.weights), rows.to_spec()])[:8]
         name = f"{self.name} {label} {mark}"
         made = MeasuredNoise(name, query, policy, loss, proof, rows, choice, known)
-        if made.inner.parameter > 0:
-            # Refused here, before anything is charged, when no exact noise is as large as this.
-            draw = discrete_laplace if isinstance(loss, Epsilon) else discrete_gaussian
-            draw(made.inner.parameter, 0, SeededSource("only to see whether the scale is accepted"))
+        check_drawable(made)
         return made
 
     def _choose(self, query: MeasureQuery, loss: Loss) -> tuple[Choice, str]:
