@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import policygraph as pg
+from policygraph.cli.app import run
 from policygraph.errors import BudgetError, InputError, LedgerError, RefusedError
 from policygraph.private.counting.source import named
 from policygraph.private.online_rule import Rule, _rounded
@@ -308,6 +309,37 @@ def test_a_question_waits_for_another_and_says_so_when_it_cannot(tmp_path, monke
         session(tmp_path / "budget.db", np.ones(24, dtype=int)).ask("age", deviation=10)
     assert caught.value.code == "online.busy"
     assert cube.ask("age", deviation=10).spent is not None
+
+
+def test_the_command_asks(tmp_path, capsys):
+    data = people(tmp_path / "people.csv")
+    file = tmp_path / "policy.toml"
+    file.write_text('[domain]\nsex = ["F", "M"]\nage = 4\nregion = 3\n')
+    ask = [
+        "ask",
+        str(file),
+        "--data",
+        str(data),
+        "--ledger",
+        str(tmp_path / "budget.db"),
+        "--dataset",
+        "people",
+    ]
+    assert run([*ask, "--cuboid", "sex, age", "--deviation", "6", "--cost"]) == 0
+    assert capsys.readouterr().out.strip() == "epsilon = 0.236"
+    assert run([*ask, "--cuboid", "sex, age", "--deviation", "6", "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert (len(made["values"]), made["spent"], made["private"]) == (8, pg.Epsilon("0.236").to_json(), True)
+    assert run([*ask, "--cuboid", "", "--deviation", "20", "--out", str(tmp_path / "total.csv")]) == 0
+    assert "nothing was charged" in capsys.readouterr().out
+    header, line = (tmp_path / "total.csv").read_text().splitlines()
+    assert header == '"value","standard_deviation","within_95"'
+    assert float(line.split(",")[0]) == pytest.approx(sum(made["values"]))
+    assert run([*ask, "--cuboid", "age", "--deviation", "0.1"]) == 2
+    assert "one question may cost at most" in capsys.readouterr().err
+    assert run([*ask, "--cuboid", "region", "--rho", "0.1"]) == 0
+    assert "\t" in capsys.readouterr().out
+    assert pg.Ledger(tmp_path / "budget.db").account("people").charges == 2
 
 
 def people(path):

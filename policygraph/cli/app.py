@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from policygraph.cli import audits, budget, comparing, explaining, graphs, policies, releases
+from policygraph.cli import asking, audits, budget, comparing, explaining, graphs, policies, releases
 from policygraph.cli.common import print_json
 from policygraph.errors import PolicyGraphError
 from policygraph.public.files.problems import PolicyFileError
@@ -52,6 +52,7 @@ def _top(
 policies.register(app)
 explaining.register(app)
 releases.register(app)
+asking.register(app)
 graphs.register(app)
 audits.register(app)
 comparing.register(app)

@@ -1,0 +1,111 @@
+"""The command that answers one cuboid after the other: ask. Imports ``online`` when used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from policygraph.cli.common import POLICY_FILE, check_target, one_query, print_json, stage, writing
+from policygraph.errors import BudgetError, InputError
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(
+        epilog="Example: policygraph ask policy.toml --cuboid sex,age --deviation 5 --data people.csv --ledger budget.db"
+    )(ask)
+
+
+def ask(
+    file: str = POLICY_FILE,
+    cuboid: str = typer.Option(
+        ..., "--cuboid", help="Attributes of the table, with commas; empty for the total."
+    ),
+    data: str = typer.Option(..., "--data", help="CSV, Parquet, or anything DuckDB reads."),
+    ledger: Path = typer.Option(
+        ..., "--ledger", help="Budget file; all that was released is on record there."
+    ),
+    deviation: str | None = typer.Option(
+        None, "--deviation", help="Standard deviation that the counts may have."
+    ),
+    epsilon: str | None = typer.Option(
+        None, "--epsilon", help="In place of it: the cost of a new measurement, if one is needed."
+    ),
+    rho: str | None = typer.Option(None, "--rho", help="The same in zCDP, with Gaussian noise."),
+    kind: str | None = typer.Option(
+        None, "--kind", help="epsilon or rho; by default that of the cost, and epsilon with --deviation."
+    ),
+    most: str = typer.Option("1", "--most", help="The most that this question may cost."),
+    dataset: str | None = typer.Option(None, "--dataset", help="Name of the account in the ledger."),
+    compose_policies: bool = typer.Option(
+        False, "--compose-policies", help="Allow data that was released under another policy before."
+    ),
+    only_cost: bool = typer.Option(False, "--cost", help="Only say what it would cost now."),
+    out: Path | None = typer.Option(None, "--out", help="Write the table into this CSV file."),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Answer with one table of counts: from what was released already if that is accurate enough, otherwise from the data."""
+    from policygraph.online import OnlineCube
+
+    read, _ = one_query(file)
+    if out is not None:
+        check_target(out)
+    chosen: Any = kind or ("rho" if rho is not None else "epsilon")
+    cube = OnlineCube(
+        read.policy,
+        data,
+        ledger,
+        dataset=dataset,
+        kind=chosen,
+        most=most,
+        columns=read.columns,
+        compose_policies=compose_policies,
+    )
+    names = [name.strip() for name in cuboid.split(",") if name.strip()]
+    with stage("answering"):
+        if only_cost:
+            loss = cube.cost(*names, deviation=deviation, epsilon=epsilon, rho=rho)
+            if as_json:
+                print_json({"cuboid": names, "cost": None if loss is None else loss.to_json()})
+            else:
+                typer.echo("nothing" if loss is None else str(loss))
+            return
+        try:
+            made = cube.ask(*names, deviation=deviation, epsilon=epsilon, rho=rho)
+        except BudgetError as refusal:
+            if refusal.code != "budget.further-policy":
+                raise
+            text = str(refusal).replace("compose_policies=True", "--compose-policies")
+            raise BudgetError(text, code="budget.further-policy", **refusal.details) from refusal
+        if out is not None:
+            from pyarrow import csv
+
+            try:
+                with writing(out):
+                    csv.write_csv(made.arrow(), out)
+            except InputError as cause:
+                raise InputError(
+                    f"{cause} What was measured is on record: the same question costs nothing.",
+                    code="cli.target",
+                ) from cause
+    if as_json:
+        print_json(
+            {
+                "cuboid": names,
+                "spent": None if made.spent is None else made.spent.to_json(),
+                "standard_deviation": made.deviation,
+                "private": made.private,
+                "values": made.values.tolist(),
+            }
+        )
+        return
+    typer.echo(str(made))
+    if out is None:
+        columns = made.arrow().to_pydict()
+        typer.echo("\t".join(columns))
+        for row in zip(*columns.values(), strict=True):
+            typer.echo("\t".join(f"{x:.10g}" if isinstance(x, float) else str(x) for x in row))
