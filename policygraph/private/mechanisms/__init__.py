@@ -9,6 +9,7 @@ from policygraph.private.mechanisms.exponential import Exponential
 from policygraph.private.mechanisms.kernel import Fitted, Kernel
 from policygraph.private.mechanisms.measured import Measured, MeasuredNoise
 from policygraph.private.mechanisms.partitioned import Partitioned
+from policygraph.private.mechanisms.sparse import Sparse, SparseNoise
 from policygraph.private.mechanisms.strategy import MatrixMechanism
 from policygraph.private.mechanisms.transformed import (
     TransformedConsistent,
@@ -33,6 +34,8 @@ __all__ = [
     "Mechanism",
     "Noise",
     "Partitioned",
+    "Sparse",
+    "SparseNoise",
     "Transformed",
     "TransformedConsistent",
     "TransformedGaussian",

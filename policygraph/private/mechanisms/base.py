@@ -345,9 +345,18 @@ def true_answers(query: Query, table: Any) -> Ints:
 
 
 def certified(
-    query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None, *, values: bool = False
+    query: Query,
+    policy: Policy,
+    loss: Loss,
+    sensitivity: Sensitivity | None,
+    *,
+    values: bool = False,
+    listed: bool = True,
 ) -> Sensitivity:
-    """The certificate to scale noise to: the given one if it fits, or a new one; ``values`` for a mechanism that knows values."""
+    """The certificate to scale noise to: the given one if it fits, or a new one.
+
+    ``values`` for a mechanism that knows values, ``listed=False`` for one that never lists all answers.
+    """
     from policygraph.public.sensitivity import sensitivity as compute
 
     query.check_domain(policy.domain)
@@ -356,7 +365,7 @@ def certified(
         query.answer(())
     # Cuboids are held table by table and have sensitivities in closed form, so that only memory limits their number.
     most = MOST_CUBE_CELLS if isinstance(query, (CuboidQuery, BlockQuery)) else MOST_ANSWERS
-    if query.height > most:
+    if listed and query.height > most:
         raise RefusedError(
             f"{query!r} has {query.height:,} answers: expected at most {most:,}. Ask for sums of cells, such as "
             "mixing counts of groups of nodes, or cuboids of fewer attributes.",
