@@ -255,3 +255,12 @@ def test_the_command_reads_no_data_unless_they_are_given(policy_file, capsys, tm
     assert picture.stat().st_size > 1000
     assert all(m["measured"] is not None for m in made["methods"] if m["applies"])
     assert run(["compare", policy_file, "--plot", str(tmp_path / "errors.nothing")]) == 2
+
+
+def test_domains_of_which_no_vector_fits_are_refused_before_one_is_made():
+    huge = pg.Domain({"x": 10**12})
+    line = pg.Policy(huge, pg.PolicyGraph.line(huge))
+    for mechanism in (pg.TransformedLaplace(), pg.TransformedConsistent(), pg.Partitioned()):
+        with pytest.raises(RefusedError) as caught:
+            mechanism.calibrate(pg.queries.identity(huge), line, pg.Epsilon(1))
+        assert caught.value.code == "reduction.cells"

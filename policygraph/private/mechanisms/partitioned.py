@@ -38,7 +38,7 @@ from policygraph.public.partition import Partition, merge_policy
 from policygraph.public.policy import Policy
 from policygraph.public.query import identity
 from policygraph.public.query.base import Query
-from policygraph.public.reductions.base import Totals, graph_of, totals_are_exact
+from policygraph.public.reductions.base import Totals, check_cells, graph_of, totals_are_exact
 from policygraph.public.sensitivity.certificate import Sensitivity
 from policygraph.published.release import Release
 
@@ -320,6 +320,7 @@ class Partitioned(Mechanism):
                 f"a partition spends epsilon, not {loss}: expected Epsilon.", code="mechanism.loss"
             )
         size = policy.domain.size
+        check_cells(size)
         if not query.is_identity and query.height * size > MOST_ENTRIES:
             raise InputError(
                 f"a query of {query.height:,} answers over {size:,} cells: expected at most {MOST_ENTRIES:,} entries. "

@@ -24,6 +24,7 @@ __all__ = [
     "Totals",
     "ValidFor",
     "bounded_roots",
+    "check_cells",
     "check_totals",
     "graph_of",
     "totals_are_exact",
@@ -33,6 +34,9 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Totals = Literal["auto", "exact", "noisy"]
 ValidFor = Literal["any", "data-independent"]
+
+MOST_CELLS = 100_000_000
+"""Most cells over which a transform or a partition is made."""
 
 
 class Reduction(ABC):
@@ -181,6 +185,17 @@ def bounded_roots(graph: PolicyGraph) -> Ints:
         protected = graph.component_of(graph.bottom_cells[0])
         first = first[labels[first] != protected]
     return first
+
+
+def check_cells(size: int) -> None:
+    """Refuse a domain of which not even one vector fits, before one is made."""
+    if size > MOST_CELLS:
+        raise RefusedError(
+            f"a policy over {size:,} cells: expected at most {MOST_CELLS:,}, since this mechanism holds a number for each. Use fewer "
+            "or coarser values, or pg.Laplace() for a query of few answers.",
+            code="reduction.cells",
+            value=size,
+        )
 
 
 def check_totals(totals: object) -> None:

@@ -21,6 +21,7 @@ from policygraph.public.reductions.base import (
     Reduction,
     Totals,
     ValidFor,
+    check_cells,
     graph_of,
     totals_are_exact,
 )
@@ -61,6 +62,7 @@ class GridTransform(Reduction):
                 "the policy graph is no grid: expected lines along two or more attributes, without bottom.",
                 code="reduction.grid",
             )
+        check_cells(policy.domain.size)
         self.policy = policy
         self.shape, self.axes = found
         size = prod(self.shape)

@@ -23,6 +23,7 @@ from policygraph.public.reductions.base import (
     Totals,
     ValidFor,
     bounded_roots,
+    check_cells,
     graph_of,
     totals_are_exact,
 )
@@ -64,6 +65,7 @@ class LineTransform(Reduction):
                 "the policy graph is no line along one attribute: expected PolicyGraph.line without bottom.",
                 code="reduction.line",
             )
+        check_cells(policy.domain.size)
         outer, rule, inner = found
         self.policy = policy
         self.shape = (outer, rule.size, inner)

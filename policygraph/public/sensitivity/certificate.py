@@ -141,6 +141,8 @@ class Sensitivity:
 
     def check_made_for(self, query: Query, policy: Policy) -> None:
         """Raise when the certificate belongs to another query or policy."""
+        if self.query is query and self.policy is policy:
+            return  # the fingerprint of a large matrix takes long, and the same object has the same
         if self.query.fingerprint != query.fingerprint or self.policy.fingerprint != policy.fingerprint:
             raise InputError(
                 "this sensitivity was computed for another query or policy: compute it again for these.",
