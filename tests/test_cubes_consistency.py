@@ -453,7 +453,7 @@ def test_too_many_zeros_for_least_squares_are_refused_before_data_are_read():
     policy = pg.Policy(large, constraints=[pg.StructuralZero([{"a": list(range(30))}])])
     with pytest.raises(RefusedError) as refused:
         pg.Cube("base").calibrate(query, policy, pg.Epsilon(1))
-    assert refused.value.code == "cubes.facts"
+    assert refused.value.code == "cubes.public-sums"
     ready = pg.Cube("base", nonnegative=True).calibrate(query, policy, pg.Epsilon(1))
     table = np.zeros(large.size, dtype=int)
     table[-50:] = 3

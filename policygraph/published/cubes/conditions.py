@@ -70,7 +70,7 @@ def usable(
         raise RefusedError(
             f"{len(made):,} or more public sums of cells: expected at most {MOST_FACTS:,} in one least-squares fit. With nonnegative=True "
             "structural zeros cost nothing; with consistency=None the tables do not use them.",
-            code="cubes.facts",
+            code="cubes.public-sums",
             value=len(made),
         )
     return made
@@ -186,7 +186,7 @@ def _conjugate(apply: Any, target: Floats) -> Floats:
         raise RefusedError(
             f"the {len(target):,} public sums could not be met within {STEPS} steps of conjugate gradients. State fewer of them, or use "
             "nonnegative=True.",
-            code="cubes.facts",
+            code="cubes.public-sums",
         )
     return x
 

@@ -95,7 +95,7 @@ def meet(family: Family, tables: Tables, exact: Tables, facts: Sequence[Fact]) -
         raise RefusedError(
             f"{len(facts):,} public sums that meet {len(columns):,} cells are too many to be met exactly: expected a product of at most "
             f"{MOST_ENTRIES:,}. State fewer, or use nonnegative=True.",
-            code="cubes.facts",
+            code="cubes.public-sums",
         )
     matrix = np.zeros((len(facts), len(columns)), dtype=np.int64)
     for index, (place, entry) in enumerate(zip(used, rows, strict=True)):
@@ -154,7 +154,7 @@ def _eliminate(matrix: Ints, goals: list[int]) -> list[tuple[int, int]]:
             raise RefusedError(
                 "the coefficients of the public counts leave no cell that could take up the rest: expected counts with coefficients 1. "
                 "State them apart, or use nonnegative=True.",
-                code="cubes.facts",
+                code="cubes.public-sums",
             )
         column = int(ones[-1])
         pivots.append((at, column))
@@ -164,7 +164,7 @@ def _eliminate(matrix: Ints, goals: list[int]) -> list[tuple[int, int]]:
         for index, factor in zip(below.tolist(), factors.tolist(), strict=True):
             goals[index] -= factor * goals[at]
         if len(below) and int(np.abs(matrix[below]).max()) > LARGEST:
-            raise RefusedError("the public counts are too entangled to be met exactly.", code="cubes.facts")
+            raise RefusedError("the public counts are too entangled to be met exactly.", code="cubes.public-sums")
     return pivots
 
 

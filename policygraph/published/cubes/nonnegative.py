@@ -90,9 +90,10 @@ def nonnegative_cells(
                 sums = summed(lattice, x, top, mask)
                 step = _step(sums, multipliers[mask], variance, fitted[mask])
                 multipliers[mask] += step
-                x *= spread(lattice, np.exp(step), mask, top)
+                factors = np.exp(step)
                 if not exact and not facts:
-                    x *= total / max(float(x.sum()), 1e-300)
+                    factors *= total / max(float((sums * factors).sum()), 1e-300)
+                x *= spread(lattice, factors, mask, top)
             scale_to(lattice, top, x, exact, facts, 1)
     scale_to(lattice, top, x, exact, facts, SCALINGS)
     return x
