@@ -494,3 +494,34 @@ def test_a_missing_certificate_is_told_as_what_it_is(
     assert run(["sensitivity", str(file), "--out", str(tmp_path / "c.json")]) == 2
     assert run(["sensitivity", str(file), "--norm", "l2"]) == 0
     assert "the root of 1024" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("degrees", "why"),
+    [
+        ([3, 3, 1, 1], "no simple graph has these degrees"),
+        ([1, 1, 1, 2], "odd sum"),
+        ({"ann": 1, "bob": 4, "cyd": 1, "dan": 0}, "the degree of node bob, 4, does not fit 4 nodes"),
+    ],
+)
+def test_impossible_degrees_are_refused_when_the_policy_is_made(degrees: object, why: str) -> None:
+    network = pg.Network(["ann", "bob", "cyd", "dan"])
+    fact = pg.Degrees(degrees) if isinstance(degrees, dict) else pg.Degrees(equals=degrees)
+    with pytest.raises(pg.ConstraintError, match="this public fact cannot hold") as caught:
+        pg.Policy(network, constraints=[fact])
+    assert caught.value.code == "constraint.contradiction"
+    assert why in str(caught.value)
+
+
+def test_degrees_of_another_graph_are_refused_before_anything_is_spent(
+    club: networkx.Graph, tmp_path: Path
+) -> None:
+    network = pg.Network.from_networkx(club)
+    other = networkx.random_regular_graph(4, 34, seed=1)
+    policy = pg.Policy(network, constraints=[pg.Degrees(other.degree())], strength="markov")
+    ledger = pg.Ledger(tmp_path / "budget.db")
+    query = pg.queries.mixing(network, networkx.get_node_attributes(club, "club"))
+    with pytest.raises(pg.ConstraintError, match="Nothing was charged") as caught:
+        pg.release(query, policy, club, epsilon=1, ledger=ledger, dataset="club")
+    assert caught.value.code == "constraint.data"
+    assert not ledger.datasets()

@@ -256,7 +256,8 @@ class System:
             v = self.domain.order
             most = v if self.domain.directed and self.domain.loops else v - 1 + 2 * int(self.domain.loops)
             if not self.domain.multiple and max(degrees) > most:
-                self._contradiction([c], f"a degree of {max(degrees)} does not fit {v} nodes")
+                name = c.row_name(self.domain, degrees.index(max(degrees)))
+                self._contradiction([c], f"the {name}, {max(degrees)}, does not fit {v} nodes")
             if len(degrees) == v and not self.domain.directed:
                 if sum(degrees) % 2:
                     self._contradiction([c], "the degrees have an odd sum")
@@ -326,8 +327,11 @@ class System:
 
     def _contradiction(self, constraints: Sequence[Constraint], why: str) -> None:
         named = "; ".join(describe(c, self.domain) for c in constraints)
+        alone = len(constraints) == 1
         raise ConstraintError(
-            f"these public facts contradict each other: {named} ({why}). Correct or drop one of them.",
+            f"this public fact cannot hold: {named} ({why}). Correct or drop it."
+            if alone
+            else f"these public facts contradict each other: {named} ({why}). Correct or drop one of them.",
             code="constraint.contradiction",
             constraints=tuple(constraints),
         )
