@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from math import prod
 
@@ -234,3 +235,19 @@ def test_a_cube_of_more_answers_than_other_queries_may_have_is_certified():
     with pytest.raises(RefusedError) as caught:
         pg.Laplace().calibrate(pg.queries.all_cuboids(wide), pg.Policy(wide), pg.Epsilon(1))
     assert caught.value.code == "mechanism.answers"
+
+
+def test_covers_are_judged_by_what_a_cube_publishes():
+    domain = pg.Domain({"a": 9, "b": 7, "c": 5, "d": 2})
+    query = pg.queries.all_cuboids(domain)
+    for strategy in (pg.cubes.BMax(exact_seconds=0), pg.cubes.PMost(bound=400, exact_seconds=0)):
+        for consistency in ("least-squares", None):
+            ready = pg.Cube(strategy, consistency=consistency).calibrate(
+                query, pg.Policy(domain), pg.Epsilon(1)
+            )
+            told = replace(strategy, fitted=consistency is not None)
+            ones = [1.0] * len(query.sets)
+            assert ready.choice == told.choose(domain, query.sets, ones, pg.Policy(domain), pg.Epsilon(1))
+            assert ("after least squares" in ready.choice.reason) == (consistency is not None)
+    assert pg.cubes.BMax(fitted=False).suited(consistent=True).fitted is False
+    assert pg.cubes.All().suited(consistent=True) == pg.cubes.All()

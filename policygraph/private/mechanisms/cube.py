@@ -323,7 +323,8 @@ class Cube(Mechanism):
         check_loss(loss)
         strategy, agrees = self.strategy, self.finish.agrees
         if isinstance(strategy, str):
-            strategy = strategy_named(strategy, consistent=agrees)
+            strategy = strategy_named(strategy)
+        strategy = strategy.suited(consistent=agrees)
         importance = [float(weight * weight) for weight in query.weights]
         choice = strategy.choose(query.domain, query.sets, importance, policy, loss)
         return self.on(choice, query, policy, loss, sensitivity, label=strategy.name)

@@ -361,6 +361,7 @@ class Measured(Mechanism):
             strategy = "all" if len(query.sets) == 1 else "bmax"
         if isinstance(strategy, str):
             strategy = strategy_named(strategy)
+        strategy = strategy.suited(consistent=True)
         importance = [float(weight * weight) for weight in query.weights]
         # Whatever the policy, a value that changes changes the sums of all tables, as one record more or less does.
         choice = strategy.choose(query.domain, query.sets, importance, Policy(query.domain), loss)

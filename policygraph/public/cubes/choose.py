@@ -107,6 +107,10 @@ class Strategy(ABC):
             What must be hidden, and how well.
         """
 
+    def suited(self, *, consistent: bool) -> Strategy:
+        """The strategy for a cube whose tables are made consistent, or not; by default the same for both."""
+        return self
+
 
 class Task:
     """The problem of a strategy with what all of them need: lattice, candidates, costs, variances.

@@ -8,7 +8,7 @@ r, so all distinct ratios are scanned; ``exact`` then looks for better choices a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import heapify, heappop, heappush
 from itertools import product
@@ -201,8 +201,9 @@ class BMax(Strategy):
     Parameters
     ----------
     fitted
-        Whether the variance after least squares counts, or that of sums of single measured cuboids, as in the paper. After
-        least squares the best of the greedy scan is taken, and nothing is proved.
+        Whether the variance after least squares counts, or that of sums of single measured cuboids, as in the paper. By default
+        what is published counts: the first inside a consistent cube, the second elsewhere. After least squares the best of the greedy
+        scan is taken, and nothing is proved.
     exact_seconds
         Time for the search that improves on the greedy scan and proves a bound; 0 for the scan alone.
 
@@ -217,9 +218,12 @@ class BMax(Strategy):
     ((('sex', 'age', 'salary'), ('sex', 'age'), ('sex', 'salary'), ('sex',)), 64.0, 0.0)
     """
 
-    fitted: bool = False
+    fitted: bool | None = None
     name: str = "bmax"
     exact_seconds: float = 2.0
+
+    def suited(self, *, consistent: bool) -> Strategy:
+        return replace(self, fitted=consistent) if self.fitted is None else self
 
     def choose(
         self, domain: Domain, published: Sets, weights: Sequence[float], policy: Policy, loss: Loss
@@ -292,8 +296,9 @@ class PMost(Strategy):
     bound
         Largest variance that counts as accurate.
     fitted
-        Whether the variance after least squares counts, or that of sums of single measured cuboids, as in the paper. After
-        least squares the best of the greedy scan is taken, and nothing is proved.
+        Whether the variance after least squares counts, or that of sums of single measured cuboids, as in the paper. By default
+        what is published counts: the first inside a consistent cube, the second elsewhere. After least squares the best of the greedy
+        scan is taken, and nothing is proved.
     exact_seconds
         Time for the search that improves on the greedy scan and proves a bound; 0 for the scan alone.
 
@@ -309,7 +314,7 @@ class PMost(Strategy):
     """
 
     bound: Exact
-    fitted: bool = False
+    fitted: bool | None = None
     name: str = "pmost"
     exact_seconds: float = 2.0
 
@@ -318,6 +323,9 @@ class PMost(Strategy):
             raise InputError(
                 f"bound={self.bound!r}: expected a positive variance.", code="cubes.bound", value=self.bound
             )
+
+    def suited(self, *, consistent: bool) -> Strategy:
+        return replace(self, fitted=consistent) if self.fitted is None else self
 
     def choose(
         self, domain: Domain, published: Sets, weights: Sequence[float], policy: Policy, loss: Loss

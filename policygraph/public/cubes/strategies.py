@@ -22,15 +22,13 @@ NAMED: dict[str, Callable[[], Strategy]] = {
 }
 
 
-def strategy_named(name: str, *, consistent: bool = True) -> Strategy:
+def strategy_named(name: str) -> Strategy:
     """Make a strategy with its defaults.
 
     Parameters
     ----------
     name
         One of ``all``, ``base``, ``bmax``, ``unequal``, ``unequal-max``, ``fourier``.
-    consistent
-        Whether the published tables will be made consistent, which ``bmax`` then takes into account.
 
     Examples
     --------
@@ -44,4 +42,4 @@ def strategy_named(name: str, *, consistent: bool = True) -> Strategy:
             code="cubes.strategy",
             value=name,
         )
-    return BMax(fitted=consistent) if name == "bmax" else NAMED[name]()
+    return NAMED[name]()
