@@ -11,7 +11,7 @@ import pytest
 import policygraph as pg
 from policygraph.cli.app import run
 from policygraph.private.counting import read_edges
-from policygraph.public.explain import explain
+from policygraph.public.explain import explain, summary
 from policygraph.public.files import dumps
 from policygraph.public.files import loads as load
 
@@ -525,3 +525,10 @@ def test_degrees_of_another_graph_are_refused_before_anything_is_spent(
         pg.release(query, policy, club, epsilon=1, ledger=ledger, dataset="club")
     assert caught.value.code == "constraint.data"
     assert not ledger.datasets()
+
+
+def test_secret_edges_are_explained_as_edges() -> None:
+    network = pg.Network(4)
+    graph = pg.secret_edges(network, ["x", "x", "y", "y"], between=True)
+    said = summary(pg.Policy(network, graph), pg.queries.adjacency(network))
+    assert "for 4 of the 6 pairs of nodes, whether they are joined" in said

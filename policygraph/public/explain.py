@@ -72,7 +72,12 @@ def _public(policy: Policy) -> str:
 def _hidden(policy: Policy) -> str:
     record = _record(policy)
     if policy.definition == "edges" and policy.graph is not None:
-        return policy.graph.describe()
+        said = policy.graph.describe()
+        if isinstance(policy.domain, Network):
+            said = said.replace("cells", "pairs of nodes").replace(
+                "a record is there at all", "they are joined"
+            )
+        return said
     if policy.definition == "blowfish" and policy.graph is not None:
         return (
             f"{policy.graph.describe()} Since the public facts must still hold, other records may change with it, "
