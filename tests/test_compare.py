@@ -264,3 +264,17 @@ def test_domains_of_which_no_vector_fits_are_refused_before_one_is_made():
         with pytest.raises(RefusedError) as caught:
             mechanism.calibrate(pg.queries.identity(huge), line, pg.Epsilon(1))
         assert caught.value.code == "reduction.cells"
+
+
+def test_the_command_releases_by_the_names_of_a_comparison(tmp_path, capsys):
+    policy = tmp_path / "policy.toml"
+    policy.write_text(FILE)
+    data = tmp_path / "data.csv"
+    data.write_text("age\n" + "3\n" * 40)
+    asked = ["release", str(policy), "--data", str(data), "--epsilon", "1", "--seed", "1"]
+    assert run([*asked, "--out", str(tmp_path / "out"), "--mechanism", "edges, consistent"]) == 0
+    made = json.loads((tmp_path / "out" / "release.json").read_text())
+    assert made["mechanism"].startswith("TransformedConsistent")
+    capsys.readouterr()
+    assert run([*asked, "--out", str(tmp_path / "other"), "--mechanism", "edge"]) == 2
+    assert "Did you mean 'edges'?" in capsys.readouterr().err

@@ -48,6 +48,11 @@ def release(
     dataset: str | None = typer.Option(
         None, "--dataset", help="Name of the account in the ledger; all charges under one name add up."
     ),
+    mechanism: str = typer.Option(
+        "auto",
+        "--mechanism",
+        help="A name that `policygraph compare` lists, such as 'edges, consistent'; auto: the least expected error.",
+    ),
     compose_policies: bool = typer.Option(
         False, "--compose-policies", help="Allow data that was released under another policy before."
     ),
@@ -68,7 +73,8 @@ def release(
 
     A request that is on record in the ledger is written again and costs nothing.
     """
-    from policygraph.api import perform
+    from policygraph.api import loss_of, perform
+    from policygraph.private.mechanisms.compare import named_mechanism
     from policygraph.private.noise import SecureSource, SeededSource
     from policygraph.public.loss import loss_from_json
 
@@ -94,6 +100,7 @@ def release(
                 delta=delta,
                 ledger=ledger,
                 dataset=dataset,
+                mechanism=named_mechanism(mechanism, query, read.policy, loss_of(epsilon, rho, delta)),
                 source=source,
                 columns=read.columns,
                 edges=read.edges,

@@ -9,8 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -37,7 +38,7 @@ from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
 from policygraph.public.query.cuboids import CuboidQuery
 
-__all__ = ["PUBLIC_ONLY", "Comparison", "Method", "compare", "standard_methods"]
+__all__ = ["PUBLIC_ONLY", "Comparison", "Method", "compare", "named_mechanism", "standard_methods"]
 
 PUBLIC_ONLY = (
     "PUBLIC OR SIMULATED DATA ONLY: measured errors are computed from the true counts; they are not noised, not charged to "
@@ -186,19 +187,24 @@ class Comparison:
         for kind, shift in sides:
             values = [getattr(m, kind) for m in shown]
             there = [k for k, value in enumerate(values) if value]
-            axes.barh(at[there] + shift, [values[k] for k in there], height=0.38, label=kind)
+            bars = axes.barh(at[there] + shift, [values[k] for k in there], height=0.38, label=kind)
+            axes.bar_label(bars, [f"{values[k]:.3g}" for k in there], padding=3, fontsize=8)
         axes.set_yticks(at, [m.name for m in shown])
         axes.invert_yaxis()
         axes.set_xscale("log")
         axes.set_xlabel(f"mean squared error of an answer at {self.loss}")
-        axes.legend()
+        axes.margins(x=0.12)
+        if self.runs:
+            axes.legend()
         figure.savefig(target)
 
 
 def _shown(value: float | None, spread: float | None = None) -> str:
     if value is None:
         return "-"
-    return f"{value:.4g}" + (f" ± {spread:.2g}" if spread else "")
+    if not spread:
+        return f"{value:.4g}"
+    return f"{value:.4g} ± " + (f"{spread:.2g}" if spread < 10 or spread >= 10_000 else f"{spread:.0f}")
 
 
 def standard_methods(query: Query, policy: Policy, loss: Loss) -> dict[str, Mechanism]:
@@ -232,6 +238,40 @@ def standard_methods(query: Query, policy: Policy, loss: Loss) -> dict[str, Mech
     if isinstance(query, CuboidQuery) and len(query.sets) > 1:
         out["cube"] = Cube()
     return out
+
+
+def named_mechanism(name: str, query: Query, policy: Policy, loss: Loss) -> Mechanism | Literal["auto"]:
+    """Find the mechanism behind a name of a comparison.
+
+    Raises
+    ------
+    InputError
+        When no comparison of this query, policy and loss has that name.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"age": 8})
+    >>> named_mechanism("edges", pg.queries.identity(domain), pg.Policy(domain), pg.Rho(1)).name
+    'TransformedGaussian'
+    """
+    if name == "auto":
+        return "auto"
+    known = standard_methods(query, policy, loss)
+    if name not in known:
+        raise _unknown([name], known)
+    return known[name]
+
+
+def _unknown(names: list[str], known: Mapping[str, Mechanism]) -> InputError:
+    every = [*known, "auto"]
+    near = get_close_matches(str(names[0]), every, 1) if names else []
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return InputError(
+        f"method {', '.join(map(repr, names)) or '(none)'}: expected mechanisms by name, or names among {', '.join(map(repr, every))}.{hint}",
+        code="compare.method",
+        value=names,
+    )
 
 
 def compare(
@@ -352,11 +392,7 @@ def _named(
             (name, choose if name == "auto" else known[name].calibrate) for name in names if name not in wrong
         ]
     if wrong or not found:
-        raise InputError(
-            f"methods={wrong or methods!r}: expected mechanisms by name, or names among {', '.join(map(repr, [*known, 'auto']))}.",
-            code="compare.method",
-            value=wrong,
-        )
+        raise _unknown(wrong, known)
     return found
 
 
