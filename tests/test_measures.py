@@ -79,6 +79,9 @@ def test_without_facts_the_closed_forms_are_exact(query, data, norm):
 def facts_of(domain, data):
     names = domain.names
     options = [[pg.Total()], [pg.Cuboid(names[0])], [pg.count({names[0]: [0]})]]
+    if domain.shape[0] > 1:
+        first, second = ({names[0]: [at]} for at in (0, 1))
+        options += [[pg.LinearCount([(first, 1), (second, factor)])] for factor in (-1, 2, -2)]
     if len(names) > 1:
         options += [[pg.Cuboid(names[1])], [pg.Cuboid(names[0]), pg.Cuboid(names[1])], [pg.Cuboid(*names)]]
         options += [[pg.Cuboid(names[0]), pg.StructuralZero([{names[0]: [0], names[1]: [0]}])]]
@@ -141,6 +144,18 @@ def test_with_a_graph_and_facts_the_literal_definition_agrees(norm, at):
         found = pg.sensitivity(query, policy, norm=norm)
         assert found.exact
         assert found.power == oracle.literal(query, policy, norm, 3 if at != 3 else 2)
+
+
+def test_two_records_that_come_together_count_twice():
+    """As many records of the first kind as of the second are public: one of each comes, into one cell of the total."""
+    domain = pg.Domain({"a": 2})
+    policy = pg.Policy(domain, constraints=[pg.LinearCount([({"a": [0]}, 1), ({"a": [1]}, -1)])])
+    query = pg.queries.averages(domain, [[]], pg.Measure("x", 0, 10))
+    found = pg.sensitivity(query, policy, norm="l2")
+    # Two values of 10 half units from the middle, and two records of weight 10.
+    assert oracle.literal(query, policy, "l2", 0) == 20**2 + 20**2
+    assert found.power >= 800
+    assert pg.sensitivity(query, policy).power == 40
 
 
 def test_a_cell_left_by_one_record_and_entered_by_another_counts():

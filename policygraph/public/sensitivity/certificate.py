@@ -137,6 +137,8 @@ class Sensitivity:
             text += f", {self.policy.strength} strength"
         if self.policy.at_most_records is not None:
             text += f", at most {self.policy.at_most_records} records added and as many removed"
+        if self.query.needs_values:
+            text += "; records are taken with their values, and every value is secret"
         return text
 
     def check_made_for(self, query: Query, policy: Policy) -> None:

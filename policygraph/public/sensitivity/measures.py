@@ -227,8 +227,9 @@ def _induced_l2(query: MeasureQuery, policy: Policy, deadline: float | None) -> 
     squares = sum(t * t for t in query.weights)
     upper = squares * p * p * far * far * int(cells.power) ** 2
     proofs = [cells]
-    if cells.power == 2:
-        # One record leaves and one comes: as along an edge, with each table changed or not, whichever is more.
+    if cells.power == 2 and _in_every_cell(policy):
+        # The total is kept, so that one record leaves and one comes: as along an edge, with each table changed or not, whichever
+        # is more. Without a public margin two records might come together.
         fixed = [
             names
             for names in query.sets
