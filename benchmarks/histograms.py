@@ -1,6 +1,6 @@
 """Errors of the methods for histograms under a line policy and a grid policy, on public sets; and their speed.
 
-    python benchmarks/histograms.py [runs] [--write] [--no-speed]
+    python benchmarks/histograms.py [runs] [--write] [--no-speed | --only-speed]
 
 The sets are read from the folders ``dpbench1d`` (4,096 cells) and ``grid2d`` (256 x 256 cells) of ``POLICYGRAPH_DATA`` (default:
 ``../shared/data`` beside the project). Errors are mean squared errors per cell and per random range or rectangle, over the runs.
@@ -124,34 +124,74 @@ def random_tree(domain: pg.Domain) -> ForestTransform:
     return ForestTransform(pg.Policy(domain), parent, order, names[:1])
 
 
+def listed() -> None:
+    """Print seconds for a policy graph that is given by its edges."""
+    rng = np.random.default_rng(1)
+    domain = pg.Domain({"x": LARGE})
+    names = rng.permutation(LARGE)
+    above = (np.arange(1, LARGE) * rng.random(LARGE - 1)).astype(np.int64)
+    edges = np.stack([names[1:], names[above]], axis=1)
+    start = time.perf_counter()
+    graph = pg.PolicyGraph.from_edges(domain, edges)
+    say(f"| policy graph of 10^7 listed edges, made | {time.perf_counter() - start:.2f} | |")
+    start = time.perf_counter()
+    pieces = graph.n_components
+    say(f"| its components ({pieces}) | {time.perf_counter() - start:.2f} | |")
+
+
+def consistency() -> None:
+    """Print seconds for consistent cells of a large grid, where most cells are empty: the hard case."""
+    domain = pg.Domain({"x": GRID, "y": GRID})
+    policy = pg.Policy(domain, pg.PolicyGraph.grid(domain))
+    i, j = np.mgrid[:GRID, :GRID]
+    near = np.exp(-((i - GRID / 3) ** 2 + (j - GRID / 2) ** 2) / (2 * (GRID / 10) ** 2))
+    cells = np.random.default_rng(0).poisson(200 * near).ravel()
+    for epsilon in ("1", "0.01"):
+        ready = TransformedConsistent(route="edges").calibrate(
+            pg.queries.identity(domain), policy, pg.Epsilon(epsilon)
+        )
+        took = best(lambda ready=ready: ready.noisy(cells, pg.SeededSource(1)), 1)
+        say(
+            f"| {GRID} x {GRID} grid, one cluster, release with consistency at epsilon {epsilon} | {took:.2f} | |"
+        )
+
+
 def speed() -> bool:
     """Print seconds for large lines, trees and grids; whether they meet what they are held to."""
     domain = pg.Domain({"x": LARGE})
     cells = np.random.default_rng(0).integers(0, 100, LARGE)
-    draw = best(lambda: discrete_laplace(10, LARGE, pg.SecureSource()))
-    say(f"\n| what | seconds | held to |\n|---|---|---|\n| noise of 10^7 edges | {draw:.2f} | |")
-    fine = True
     line = transform(pg.Policy(domain, pg.PolicyGraph.line(domain)))
-    for name, reduction in (("line", line), ("random tree", random_tree(domain))):
+    tree = random_tree(domain)
+    works: dict[str, Callable[[], object]] = {
+        "noise of 10^7 edges": lambda: discrete_laplace(10, LARGE, pg.SecureSource())
+    }
+    for name, reduction in (("line", line), ("random tree", tree)):
         sums = reduction.apply(cells)
-        for what, work in (
-            ("transform", lambda r=reduction: r.apply(cells)),
-            ("inverse", lambda r=reduction, s=sums: r.invert(s)),
-        ):
-            took = best(work)
-            fine &= took <= 3 * draw
-            say(f"| {name} of 10^7 cells, {what} | {took:.2f} | {3 * draw:.2f} |")
+        works[f"{name} of 10^7 cells, transform"] = lambda r=reduction: r.apply(cells)
+        works[f"{name} of 10^7 cells, inverse"] = lambda r=reduction, s=sums: r.invert(s)
+    # In turns, so that whatever else the machine does hits all of them alike.
+    rounds = [{name: best(work, 1) for name, work in works.items()} for _ in range(7)]
+    took = {name: min(each[name] for each in rounds) for name in works}
+    draw = took["noise of 10^7 edges"]
+    say("\n| what | seconds | held to |\n|---|---|---|")
+    fine = True
+    for name, seconds in took.items():
+        held = "" if seconds is draw else f"{3 * draw:.2f}"
+        fine &= seconds <= 3 * draw
+        say(f"| {name} | {seconds:.3f} | {held} |")
+    listed()
     square = pg.Domain({"x": GRID, "y": GRID})
     grid = GridTransform(pg.Policy(square, pg.PolicyGraph.grid(square)))
     flat = np.random.default_rng(0).integers(0, 100, GRID * GRID)
-    took = best(lambda: grid.least_flow(flat), 1)
-    fine &= took <= 10
-    say(f"| {GRID} x {GRID} grid, least-squares (Laplacian) solve | {took:.2f} | 10 |")
+    solved = best(lambda: grid.least_flow(flat), 1)
+    fine &= solved <= 10
+    say(f"| {GRID} x {GRID} grid, least-squares (Laplacian) solve | {solved:.2f} | 10 |")
     ready = TransformedLaplace(route="edges").calibrate(
         pg.queries.identity(square), grid.policy, pg.Epsilon(1)
     )
-    took = best(lambda: ready.noisy(flat, pg.SecureSource()), 1)
-    say(f"| {GRID} x {GRID} grid, noise on all edges | {took:.2f} | |")
+    drawn = best(lambda: ready.noisy(flat, pg.SecureSource()), 1)
+    say(f"| {GRID} x {GRID} grid, noise on all edges | {drawn:.2f} | |")
+    consistency()
     return fine
 
 
@@ -253,6 +293,8 @@ def write() -> None:
 def main() -> int:
     numbers = [int(word) for word in sys.argv[1:] if not word.startswith("--")]
     runs = numbers[0] if numbers else 20
+    if "--only-speed" in sys.argv:
+        return 0 if speed() else 1
     found = sets("dpbench1d")
     if not found:
         print(f"no sets in {DATA / 'dpbench1d'}: set POLICYGRAPH_DATA to the folder of the benchmark data.")
