@@ -165,3 +165,18 @@ def test_what_is_exact_is_called_by_its_name():
     block = pg.queries.matrix(AGES, [[1, 1, 0, 0]])
     silent = pg.Laplace().calibrate(block, APART, pg.Epsilon(1))
     assert silent.stages()[1] == "The policy does not hide the answers, so no noise was added."
+
+
+def test_the_automatic_choice_is_no_worse_than_noise_on_the_cells():
+    """Sums of many cells got noise on every answer, ten thousand times the error of noise on the cells."""
+    domain = pg.Domain({"a": 4, "b": 4, "c": 4})
+    rows = np.random.default_rng(0).integers(0, 2, (300, 64))
+    for query in (pg.queries.matrix(domain, rows), pg.queries.all_cuboids(domain)):
+        for graph in (None, pg.PolicyGraph.full(domain), pg.PolicyGraph.grid(domain)):
+            found = pg.compare(
+                query,
+                pg.Policy(domain, graph),
+                pg.Epsilon(1),
+                ["every answer", "cells", "edges", "auto"],
+            )
+            assert found["auto"].expected <= 1.02 * found.best.expected

@@ -88,7 +88,8 @@ def choose(query: Query, policy: Policy, loss: Loss, *, time_limit: float | None
     -------
     Calibrated
         Without public facts, or with facts that every edge of the policy graph keeps (the number of records, say): noise on every
-        answer, noise on the edges of the policy graph, or, for ranges and boxes, noise on a strategy. Network statistics that are
+        answer, noise on the edges of the policy graph (on the cells, where records only appear and vanish), or noise on a strategy:
+        searched for ranges and boxes, the cells for other sums. Network statistics that are
         not linear: noise by their own bound. With facts that couple records see
         :func:`policygraph.private.mechanisms.kernel_choice.choose`. Where several were compared, the first sentence of its stages
         says so, with the figures.
@@ -138,6 +139,8 @@ def choose(query: Query, policy: Policy, loss: Loss, *, time_limit: float | None
         except RefusedError as error:
             refusal = refusal or error
             continue
+        if isinstance(made, EdgeNoise) and graph_of(policy).rule.n_edges == 0:
+            name = "noise on every cell"
         if isinstance(made, StrategyNoise):
             name = f"noise on {made.strategy.height:,} other numbers ({made.strategy.describe()})"
         if made is not None:
@@ -181,10 +184,13 @@ def _moves_are_edges(policy: Policy) -> bool:
 
 def _edges(query: Query, policy: Policy, loss: Loss) -> EdgeNoise | None:
     """Noise on edges, where the graph has few of them or no cycle, and the error is cheap to compute."""
-    if not isinstance(policy.domain, Domain) or policy.graph is None:
+    if not isinstance(policy.domain, Domain):
         return None
     graph = graph_of(policy)
-    if graph.rule.n_edges == 0 or (graph.n_edges > EDGES and not is_forest(graph)):
+    # Where records only appear and vanish, the edges are the cells: the same noise for cells, one of the strategies for ranges.
+    if graph.rule.n_edges == 0 and (query.is_identity or range_like(query)):
+        return None
+    if graph.n_edges > EDGES and not is_forest(graph):
         return None
     simple = query.is_identity or (isinstance(query, BoxQuery) and LineTransform.accepts(policy))
     if not simple and query.height * policy.domain.size > ENTRIES:
@@ -194,7 +200,10 @@ def _edges(query: Query, policy: Policy, loss: Loss) -> EdgeNoise | None:
 
 
 def _strategy(query: Query, policy: Policy, loss: Loss) -> StrategyNoise | None:
-    """Noise on a strategy, for ranges and boxes over few cells."""
-    if not isinstance(policy.domain, Domain) or policy.domain.size > STRATEGY_CELLS or not range_like(query):
+    """Noise on a strategy, for ranges and boxes over few cells; on the cells, for other sums of few cells."""
+    if not isinstance(policy.domain, Domain) or policy.domain.size > STRATEGY_CELLS or query.is_identity:
         return None
+    if not range_like(query):
+        joined = graph_of(policy).rule.n_edges > 0 and query.height * policy.domain.size <= ENTRIES
+        return MatrixMechanism("identity", over="cells").calibrate(query, policy, loss) if joined else None
     return MatrixMechanism(evaluations=EVALUATIONS).calibrate(query, policy, loss)
