@@ -34,6 +34,7 @@ from policygraph.public.node_privacy import NodePrivacy
 from policygraph.public.partition import Partition
 from policygraph.public.query.measures import MeasureQuery
 from policygraph.public.query.network_statistics import DegreeTail, ProjectedDegreeTail, Triangles, Wedges
+from policygraph.public.query.projected import ProjectedMixing
 from tests.oracles import measures as records
 
 __all__ = ["MECHANISMS", "Case"]
@@ -325,6 +326,13 @@ NETWORKS = [
         attained=Fraction(1, 12),
     ),
     Case("degree counts, nodes", StatisticNoise(), NODES, ProjectedDegreeTail(FRIENDS, 2), pg.Epsilon(2)),
+    Case(
+        "group counts, nodes",
+        StatisticNoise(),
+        NODES,
+        ProjectedMixing(FRIENDS, ["x", "x", "x", "y", "y"], 2),
+        pg.Epsilon(2),
+    ),
     # The bound in L2 is that in L1, which four changes of one each do not attain.
     Case(
         "degree counts, nodes, rho",
