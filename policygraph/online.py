@@ -25,6 +25,7 @@ from policygraph.private.ledger import Ledger, request_fingerprint
 from policygraph.private.mechanisms.additive import Gaussian, Laplace
 from policygraph.private.noise import SecureSource, Source
 from policygraph.private.online_rule import Rule
+from policygraph.public.cubes.blocks import Tables
 from policygraph.public.cubes.lattice import Lattice
 from policygraph.public.loss import Epsilon, Loss, Rho, loss_from_json
 from policygraph.public.policy import Policy
@@ -174,6 +175,10 @@ class OnlineCube:
         """Releases of the ledger that were looked at, by the number of their charge."""
         return {}
 
+    @cached_property
+    def _made(self) -> dict[tuple[int, ...], Tables]:
+        return {}
+
     @property
     def _law(self) -> str:
         return "discrete Laplace" if self.kind == "epsilon" else "discrete Gaussian"
@@ -181,12 +186,9 @@ class OnlineCube:
     def released(self) -> list[Measurement]:
         """All tables on record that answers are combined from, in the order of their charges."""
         account = find_account(self.book, self._counts.fingerprint, self.dataset)
-        out: list[Measurement] = []
-        for number, request, body in self.book.releases(account, self.policy.fingerprint):
-            if number not in self._read:
-                self._read[number] = self._measurements(request, body)
-            out += self._read[number]
-        return out
+        for number, request, body in self.book.releases(account, self.policy.fingerprint, self._read):
+            self._read[number] = self._measurements(request, body)
+        return [each for number in sorted(self._read) for each in self._read[number]]
 
     def _measurements(self, request: str, body: bytes) -> list[Measurement]:
         """The tables of a release, if it is plain noise of this kind on cuboids of this very data; otherwise none."""
@@ -320,8 +322,7 @@ class OnlineCube:
         self, mask: int, measured: list[Measurement], variance: float, loss: Loss | None
     ) -> OnlineAnswer:
         names = self.lattice.names(mask)
-        exact = {m: np.asarray(self._counts.cuboid(self.lattice.names(m))) for m in self.rule.known}
-        values = combine(self.lattice, measured, exact)[mask].reshape(-1)
+        values = np.array(self._estimates(measured)[mask]).reshape(-1)
         reach = reach_95(variance, measured, self._law) if measured else 0.0
         table = cube_table(self.lattice.domain, names, values, float(variance**0.5), reach)
         lines = []
@@ -337,6 +338,15 @@ class OnlineCube:
                 "with each other, and later ones may be closer to the truth."
             )
         return OnlineAnswer(table, loss, tuple(lines), self._random.private or variance == 0)
+
+    def _estimates(self, measured: list[Measurement]) -> Tables:
+        """All cuboids below what is on record, kept until something is added."""
+        state = tuple(map(id, measured))
+        if state not in self._made:
+            exact = {m: np.asarray(self._counts.cuboid(self.lattice.names(m))) for m in self.rule.known}
+            self._made.clear()
+            self._made[state] = combine(self.lattice, measured, exact)
+        return self._made[state]
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -303,8 +303,15 @@ class Ledger:
         self._check_digest(row[2], row[0], row[1])
         return bytes(row[0])
 
-    def releases(self, dataset: str, policy: str) -> list[tuple[int, str, bytes]]:
+    def releases(
+        self, dataset: str, policy: str, without: Container[int] = ()
+    ) -> list[tuple[int, str, bytes]]:
         """List the releases on record for a data set under a policy, in the order of their charges.
+
+        Parameters
+        ----------
+        without
+            Numbers of charges whose releases need not be read.
 
         Returns
         -------
@@ -313,11 +320,20 @@ class Ledger:
         """
         with self._open() as db:
             key = accounts.find(db, self._secret, dataset)[0]
-            rows = db.execute(
-                "SELECT number, request, body, digest FROM releases JOIN entries USING (number) "
+            listed = db.execute(
+                "SELECT number, request FROM releases JOIN entries USING (number) "
                 "WHERE dataset = ? AND policy = ? ORDER BY number",
                 (key, policy),
             ).fetchall()
+            rows = [
+                (
+                    number,
+                    request,
+                    *db.execute("SELECT body, digest FROM releases WHERE number = ?", (number,)).fetchone(),
+                )
+                for number, request in listed
+                if number not in without
+            ]
         for number, _, body, digest in rows:
             self._check_digest(number, body, digest)
         return [(number, request, bytes(body)) for number, request, body, _ in rows]
