@@ -22,6 +22,7 @@ from policygraph.private.mechanisms import TransformedConsistent, TransformedLap
 from policygraph.private.mechanisms.partitioned import Partitioned
 from policygraph.private.noise import discrete_laplace
 from policygraph.private.partition import Intervals, Matchings
+from policygraph.public.partition import z_order
 from policygraph.public.reductions import ForestTransform, GridTransform, transform
 from policygraph.public.reductions.tree import rooted
 
@@ -45,12 +46,18 @@ METHODS = {
     "matching + transform": Partitioned(Matchings()),
     "matching + transform + consistency": Partitioned(Matchings(), then=TransformedConsistent()),
 }
+SQUARES = z_order(pg.Domain({"x": 256, "y": 256}))
+"""Aligned runs in this order are squares, and pairs of them."""
 GRID_METHODS = {
     PLAIN: pg.Laplace(),
     MOVED: TransformedLaplace(route="edges"),
     FITTED: TransformedConsistent(route="edges"),
     "intervals + transform": Partitioned(),
     "intervals + transform + consistency": Partitioned(then=TransformedConsistent(route="edges")),
+    "intervals in Z-order + transform": Partitioned(Intervals(order=SQUARES)),
+    "intervals in Z-order + transform + consistency": Partitioned(
+        Intervals(order=SQUARES), then=TransformedConsistent(route="edges")
+    ),
 }
 SLOW = {"matching + transform": 2, "matching + transform + consistency": 2}
 """Most runs of methods that take seconds."""
