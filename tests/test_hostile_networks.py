@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import policygraph as pg
+from policygraph.private.audit import audit
 from policygraph.private.mechanisms.networks import StatisticNoise
 from policygraph.public.query.network_statistics import (
     DegreeTail,
@@ -399,3 +400,22 @@ def test_more_answers_than_fit_are_refused_before_data() -> None:
     with pytest.raises(pg.RefusedError) as caught:
         StatisticNoise().calibrate(DegreeTail(network, 10**9), pg.Policy(network), pg.Epsilon(1))
     assert caught.value.code == "mechanism.answers"
+
+
+# Audits ---------------------------------------------------------------------------------------------------------------
+
+
+def test_audits_pass_the_new_releases_and_catch_a_third_of_their_noise() -> None:
+    network = pg.Network(5)
+    groups = [0, 0, 1, 1, 1]
+    nodes = StatisticNoise().calibrate(
+        ProjectedMixing(network, groups, 2), pg.NodePrivacy(network), pg.Epsilon(2)
+    )
+    secret = pg.Policy(
+        network, pg.secret_edges(network, groups, between=True), constraints=[pg.Degrees([0, 1, 2])]
+    )
+    edges = pg.Laplace().calibrate(pg.queries.adjacency(network), secret, pg.Epsilon(2))
+    for ready in (nodes, edges):
+        assert audit(ready, samples=20_000, source=pg.SeededSource(1)).passed
+        # Sound noise for a loss of 2 is a third of the noise for a loss of 2/3.
+        assert not audit(ready, epsilon="2/3", samples=20_000, source=pg.SeededSource(1)).passed

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from policygraph.errors import InputError, PolicyGraphError
 from policygraph.public.domain import Domain, Network
+from policygraph.public.moves.secret_pairs import secret_cells
 from policygraph.public.node_privacy import NodePrivacy
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
@@ -207,7 +208,7 @@ def candidate_moves(policy: Policy, query: Query, most: int) -> list[dict[int, i
 
 def listed_moves(policy: Policy) -> list[dict[int, int]]:
     """Moves of a policy as cell index to amount, if they can be listed quickly; an empty list otherwise."""
-    if policy.definition == "blowfish":
+    if policy.definition == "blowfish" and secret_cells(policy) is None:
         return []
     if policy.definition == "edges" or not policy.system.sums:
         step = max(1, policy.domain.size // EDGES) if policy.definition == "induced" else 1
