@@ -20,9 +20,9 @@ from policygraph.exact import Exact, show
 from policygraph.private.counting.given import read_data
 from policygraph.private.mechanisms.additive import Additive, for_loss
 from policygraph.private.mechanisms.base import Calibrated, Floats, Mechanism
-from policygraph.private.mechanisms.choose import STRATEGY_CELLS, choose, expected_total
-from policygraph.private.mechanisms.cube import Cube
-from policygraph.private.mechanisms.kernel import Fitted, FittedNoise, Kernel
+from policygraph.private.mechanisms.choose import CLEARLY, STRATEGY_CELLS, choose, expected_total
+from policygraph.private.mechanisms.cube import Cube, CubeNoise
+from policygraph.private.mechanisms.kernel import Confined, Fitted, FittedNoise, Kernel
 from policygraph.private.mechanisms.partitioned import Partitioned, PartitionedNoise
 from policygraph.private.mechanisms.strategy import MatrixMechanism
 from policygraph.private.mechanisms.transformed import (
@@ -164,7 +164,18 @@ class Comparison:
         first = f"Mean squared error of an answer at {self.loss}" + (
             f", {self.runs} runs." if self.runs else "."
         )
-        return "\n".join([*([PUBLIC_ONLY] if self.runs else []), first, *text])
+        return "\n".join([*([PUBLIC_ONLY] if self.runs else []), first, *text, *self._better()])
+
+    def _better(self) -> list[str]:
+        """What a reader who sees that another method is expected to beat ``auto`` wants to know."""
+        known = {m.name: m.expected for m in self.methods if m.expected is not None}
+        auto = known.get("auto")
+        least = min(known, key=lambda name: known[name], default="auto")
+        if auto is None or known[least] >= CLEARLY * auto:
+            return []
+        return [
+            f"{least!r} is expected to be better than what auto takes, which does not try all methods: ask for it by name."
+        ]
 
     def plot(self, target: str | Path) -> None:
         """Draw the errors as bars into a picture file.
@@ -445,6 +456,10 @@ def _expected(ready: Calibrated) -> tuple[float | None, str]:
         return mean, "expected error at most"
     if isinstance(ready, EdgeNoise):
         return mean, "noise on the edges of the policy graph"
+    if isinstance(ready, Confined):
+        return mean, "noise inside what the public facts leave free"
+    if isinstance(ready, CubeNoise):
+        return mean, "the tables that serve all of them best, then least squares"
     measured = getattr(ready, "strategy", None)
     if measured is not None and hasattr(measured, "describe"):
         return mean, str(measured.describe())

@@ -154,9 +154,13 @@ def graph_of(policy: Policy) -> PolicyGraph:
         return PolicyGraph(policy.domain, Empty(policy.domain.size)).with_bottom()
     if graph is not None and (not policy.constraints or _kept_by_edges(policy, graph)):
         return graph
+    what = (
+        "public facts without a policy graph: neighbours are all minimal changes that keep the facts"
+        if graph is None
+        else "public facts that an edge of the policy graph can break: their neighbours are no single edges"
+    )
     raise RefusedError(
-        "public facts that an edge of the policy graph can break: their neighbours are no single edges, and the "
-        "transform is not proved for them. Use Laplace, or drop the facts from the policy.",
+        f"{what}, and the transform is not proved for them. Use Laplace, or drop the facts from the policy.",
         code="reduction.facts",
         policy=policy,
     )
