@@ -137,6 +137,12 @@ class Calibrated(ABC):
         """What 95 % of the noise of a value of a part stays within, in the units users see, or that of each value."""
         return float(self.noise.within_95 * self.factor(part))
 
+    def _of_part(self, errors: Floats, part: int) -> float | Floats:
+        """Errors of the values of a part, of those of all answers in lattice units; one number where they are equal."""
+        start = sum(p.height for p in self.query.parts[:part])
+        mine = errors[start : start + self.query.parts[part].height] * float(self.factor(part))
+        return float(mine[0]) if np.all(mine == mine[0]) else mine
+
     def factor(self, part: int) -> Fraction:
         """What a lattice point of a part is multiplied by in the end."""
         return self.query.unit / self.query.parts[part].weight

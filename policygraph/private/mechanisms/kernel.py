@@ -19,7 +19,15 @@ import numpy as np
 
 from policygraph.errors import InputError, RefusedError
 from policygraph.private.mechanisms.additive import Additive
-from policygraph.private.mechanisms.base import Calibrated, Floats, Ints, Mechanism, Noise, certified
+from policygraph.private.mechanisms.base import (
+    Calibrated,
+    Floats,
+    Ints,
+    Mechanism,
+    Noise,
+    certified,
+    check_loss,
+)
 from policygraph.private.mechanisms.kernel_error import real_within, sum_within
 from policygraph.private.mechanisms.kernel_lattice import FreeLattice, free_lattice
 from policygraph.private.mechanisms.kernel_search import measured
@@ -108,11 +116,6 @@ class Confined(Calibrated):
 
     def within_95(self, part: int) -> float | Floats:
         return self._of_part(self.errors[1], part)
-
-    def _of_part(self, errors: Floats, part: int) -> float | Floats:
-        start = sum(p.height for p in self.query.parts[:part])
-        mine = errors[start : start + self.query.parts[part].height] * float(self.factor(part))
-        return float(mine[0]) if np.all(mine == mine[0]) else mine
 
     def record(self, source: Source, parts: list[dict[str, Any]]) -> dict[str, Any]:
         made = super().record(source, parts)
@@ -235,6 +238,7 @@ class Kernel(Mechanism):
     def calibrate(
         self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
     ) -> KernelNoise:
+        check_loss(loss)
         free = measured(_lattice(query, policy), query, policy, loss.norm)
         return self.on(free, query, policy, loss, sensitivity)
 

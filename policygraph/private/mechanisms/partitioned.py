@@ -101,11 +101,6 @@ class BucketNoise(Calibrated):
     def within_95(self, part: int) -> float | Floats:
         return self._of_part(self.errors[1], part)
 
-    def _of_part(self, errors: Floats, part: int) -> float | Floats:
-        start = sum(p.height for p in self.query.parts[:part])
-        mine = errors[start : start + self.query.parts[part].height] * float(self.factor(part))
-        return float(mine[0]) if np.all(mine == mine[0]) else mine
-
     def stages(self) -> Sequence[str]:
         return [
             *self.first,

@@ -153,11 +153,7 @@ class StrategyNoise(Calibrated):
         return self.workload.total(self.strategy) * self.noise.variance if self.parameter else 0.0
 
     def deviation(self, part: int) -> float | Floats:
-        start = sum(p.height for p in self.query.parts[:part])
-        mine = np.sqrt(self.variances[start : start + self.query.parts[part].height]) * float(
-            self.factor(part)
-        )
-        return float(mine[0]) if np.all(mine == mine[0]) else mine
+        return self._of_part(np.sqrt(self.variances), part)
 
     def within_95(self, part: int) -> float | Floats:
         """Bound by the fourth moment for Laplace noise, by the Gaussian tail for Gaussian noise.

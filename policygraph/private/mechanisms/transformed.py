@@ -161,11 +161,6 @@ class EdgeNoise(Calibrated):
             and np.abs(self.reduction.coefficients(self.query).data).max(initial=0) <= 1
         )
 
-    def _of_part(self, errors: Floats, part: int) -> float | Floats:
-        start = sum(p.height for p in self.query.parts[:part])
-        mine = errors[start : start + self.query.parts[part].height] * float(self.factor(part))
-        return float(mine[0]) if np.all(mine == mine[0]) else mine
-
     def stages(self) -> Sequence[str]:
         law = "scale" if isinstance(self.loss, Epsilon) else "variance parameter"
         out = []

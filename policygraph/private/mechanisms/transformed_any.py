@@ -106,13 +106,11 @@ class OnForest(Calibrated):
         return np.asarray(sums, dtype=np.float64).ravel() * one
 
     def deviation(self, part: int) -> float | Floats:
-        start = sum(p.height for p in self.query.parts[:part])
-        mine = self._deviations[start : start + self.query.parts[part].height]
-        return np.asarray(mine * float(self.factor(part)))
+        return self._of_part(self._deviations, part)
 
     def within_95(self, part: int) -> float | Floats:
         """Chebyshev: 95 % lie within the root of 20 deviations, whatever the law."""
-        return np.asarray(np.asarray(self.deviation(part)) * np.sqrt(20.0))
+        return self.deviation(part) * float(np.sqrt(20.0))
 
     def stages(self) -> Sequence[str]:
         out = [

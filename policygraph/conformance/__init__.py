@@ -1,0 +1,20 @@
+"""What every plug-in must keep, as checks that anybody can run on theirs; start at ``mechanisms``.
+
+A mechanism, a cube strategy, a reduction or a partitioner written outside the library is used like one of ours once it passes.
+The checks try what can be tried on small cases; a proof they are not. Imports everything; nothing imports it.
+"""
+
+from policygraph.conformance.mechanisms import check_mechanism
+from policygraph.conformance.partitioners import check_partitioner
+from policygraph.conformance.reductions import check_reduction
+from policygraph.conformance.report import Check, Conformance
+from policygraph.conformance.strategies import check_strategy
+
+__all__ = [
+    "Check",
+    "Conformance",
+    "check_mechanism",
+    "check_partitioner",
+    "check_reduction",
+    "check_strategy",
+]

@@ -1,0 +1,86 @@
+"""The contract of private partitioners. Owns :func:`check_partitioner`; imports ``report`` and all rooms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from policygraph.conformance.report import Conformance, Trial, tried
+from policygraph.private.audit import audit, neighbour_pairs
+from policygraph.private.noise import SeededSource
+from policygraph.private.partition.base import Partitioner
+from policygraph.public.domain import Domain
+from policygraph.public.loss import Epsilon
+from policygraph.public.partition import Partition
+from policygraph.public.policy import Policy
+
+__all__ = ["check_partitioner"]
+
+
+def check_partitioner(
+    partitioner: Partitioner, *, size: int = 6, loss: Epsilon | None = None, samples: int = 2_000
+) -> Conformance:
+    """Try whether a private partitioner keeps its contract: every cell in one bucket, drawn from its source, within its loss.
+
+    Parameters
+    ----------
+    partitioner
+        The plug-in.
+    size
+        Number of cells of the tables that are tried.
+    loss
+        What the choice of the partition claims to spend; epsilon 1 by default.
+    samples
+        Runs of the audit on each table; 0 leaves the audit out.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> check_partitioner(pg.Intervals(), samples=0).passed
+    True
+    """
+    spent = loss or Epsilon(1)
+    domain = Domain({"value": size})
+    policy = Policy(domain)
+    ready = partitioner.calibrate(size, Fraction(1), spent, 1.0)
+    pairs = neighbour_pairs(policy, most=4)
+
+    def labels(table: Any, source: Any) -> tuple[int, ...]:
+        return tuple(ready.choose(table, source).labels.tolist())
+
+    def covers() -> str | None:
+        for at, pair in enumerate(pairs):
+            made = ready.choose(pair.before.copy(), SeededSource(at))
+            if not isinstance(made, Partition) or made.labels.size != size:
+                return "choose returned no partition of all cells"
+        return None
+
+    def seeded() -> str | None:
+        table = pairs[-1].before
+        kept = table.copy()
+        runs = [labels(table, SeededSource(seed)) for seed in (1, 1)]
+        if not np.array_equal(kept, table):
+            return "choose changed the table that it was given"
+        return None if runs[0] == runs[1] else "the same seed gave two partitions"
+
+    def private() -> str | None:
+        report = audit(
+            labels, policy, loss=spent, pairs=pairs, samples=samples, source=SeededSource("partition")
+        )
+        return None if report.passed else str(report)
+
+    def trials() -> Iterator[tuple[str, Trial]]:
+        yield (
+            "spends what it was given",
+            lambda: None if ready.loss == spent else f"{ready.loss} instead of {spent}",
+        )
+        yield "puts every cell into one bucket", covers
+        yield "draws from its source alone", seeded
+        yield "says what it did", lambda: None if list(ready.stages()) else "no stages"
+        if samples:
+            yield "passes the audit", private
+
+    return tried(type(partitioner).__name__, trials())
