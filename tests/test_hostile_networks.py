@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 import policygraph as pg
 from policygraph.private.audit import audit
+from policygraph.private.counting import read_edges
 from policygraph.private.mechanisms.networks import StatisticNoise
+from policygraph.public.query.joint_degrees import JointDegrees
 from policygraph.public.query.network_statistics import (
     DegreeTail,
     ProjectedDegreeTail,
@@ -365,6 +367,51 @@ def test_bounds_of_statistics_are_verified_under_every_kind_of_policy(kind: type
     larger = statistic_bound(kind(pg.Network(9)), pg.Policy(pg.Network(9))).verify()
     assert larger.ok
     assert not larger.complete
+
+
+@pytest.mark.parametrize("nodes", [3, 4, 5])
+def test_joint_degree_counts_are_bounded(nodes: int) -> None:
+    network = pg.Network(nodes)
+    pairs = oracle.all_pairs(nodes, False)
+    for top in range(1, nodes):
+        statistic = JointDegrees(network, top)
+        assert pg.queries.from_spec(network, statistic.to_spec()) == statistic
+        for graph in oracle.graphs(nodes, False)[:: 1 if nodes < 5 else 37]:
+            degree = [
+                min(top, sum(v in p for p, there in zip(pairs, graph, strict=True) if there))
+                for v in range(nodes)
+            ]
+            ends = [
+                tuple(sorted((degree[u], degree[v])))
+                for (u, v), there in zip(pairs, graph, strict=True)
+                if there
+            ]
+            wanted = [ends.count((a, b)) for a in range(1, top + 1) for b in range(a, top + 1)]
+            assert statistic.answer(graph).tolist() == wanted
+        for policy in (
+            pg.Policy(network),
+            pg.Policy(network, constraints=[pg.Degrees([0])]),
+            pg.Policy(network, constraints=[pg.Degrees(range(nodes - 1))], at_most_records=2),
+            pg.Policy(network, constraints=[pg.Degrees()]),
+        ):
+            assert statistic_bound(statistic, policy).verify().complete
+    found = statistic_bound(JointDegrees(pg.Network(4), 2), pg.Policy(pg.Network(4)))
+    assert found.power == 5
+    assert not replace(found, power=3).verify().ok
+
+
+def test_assortativity_from_joint_degree_counts() -> None:
+    graph = networkx.Graph(networkx.karate_club_graph().edges())
+    network = pg.Network(34)
+    counts = JointDegrees(network, 33).answer(read_edges(graph, network).vector())
+    true = networkx.degree_assortativity_coefficient(graph)
+    assert pg.networks.joint_assortativity(counts, 33) == pytest.approx(true)
+    with pytest.raises(pg.InputError) as caught:
+        pg.networks.joint_assortativity(counts[1:], 33)
+    assert caught.value.code == "networks.counts"
+    for largest in (0, 34, True, 1.5):
+        with pytest.raises(pg.InputError):
+            JointDegrees(network, largest)
 
 
 # The budget -----------------------------------------------------------------------------------------------------------

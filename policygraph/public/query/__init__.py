@@ -7,6 +7,7 @@ from policygraph.public.domain import Domain, Network
 from policygraph.public.query.base import AnyDomain, Norm, Part, Query
 from policygraph.public.query.blocks import BlockQuery
 from policygraph.public.query.cuboids import CuboidQuery, all_cuboids, cuboid, cuboids
+from policygraph.public.query.joint_degrees import JointDegrees
 from policygraph.public.query.matrices import MatrixQuery, matrix, prefix, ranges
 from policygraph.public.query.measures import MeasureQuery, averages, sums
 from policygraph.public.query.network_statistics import (
@@ -26,6 +27,7 @@ __all__ = [
     "BoxQuery",
     "CuboidQuery",
     "DegreeTail",
+    "JointDegrees",
     "MatrixQuery",
     "MeasureQuery",
     "MixingQuery",

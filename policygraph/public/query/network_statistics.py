@@ -311,10 +311,14 @@ def statistic_from_spec(domain: Network, spec: dict[str, Any]) -> NetworkStatist
         from policygraph.public.query.projected import ProjectedMixing
 
         return ProjectedMixing(domain, spec["groups"], spec["caps"])
+    if kind == "joint degrees":
+        from policygraph.public.query.joint_degrees import JointDegrees
+
+        return JointDegrees(domain, spec["largest"])
     if kind in ("wedges", "triangles"):
         return Wedges(domain) if kind == "wedges" else Triangles(domain)
     raise InputError(
-        f"statistic {kind!r}: expected degree tail, projected degree tail, projected mixing, wedges or triangles.",
+        f"statistic {kind!r}: expected degree tail, joint degrees, projected degree tail, projected mixing, wedges or triangles.",
         code="query.spec",
         value=kind,
     )

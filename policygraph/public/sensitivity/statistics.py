@@ -19,6 +19,7 @@ from policygraph.public.moves.secret_pairs import secret_cells
 from policygraph.public.node_privacy import NodePrivacy
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Norm
+from policygraph.public.query.joint_degrees import JointDegrees
 from policygraph.public.query.network_statistics import (
     DegreeTail,
     NetworkStatistic,
@@ -149,6 +150,11 @@ def _edges(statistic: NetworkStatistic, policy: Policy) -> tuple[int, str]:
     if isinstance(statistic, (DegreeTail, Wedges)) and known:
         return 0, "all degrees are public, and they determine it"
     steps = int(sensitivity(AdjacencyQuery(network), policy, time_limit=SECONDS).power)
+    if isinstance(statistic, JointDegrees) and (known or _only_degrees(policy)):
+        return steps + (0 if known else 4 * statistic.reach), (
+            f"neighbours differ by at most {steps} edges, and by the degrees of at most {0 if known else 2} nodes "
+            "(docs/proofs/networks.md, Theorem 11)"
+        )
     one, why = _step(statistic)
     best = steps * one
     reason = f"neighbours differ by at most {steps} edges, and one edge changes it by at most {one}: {why}"
@@ -179,6 +185,11 @@ def _step(statistic: NetworkStatistic) -> tuple[int, str]:
         return 2, "each end of an edge passes one threshold"
     if isinstance(statistic, Wedges):
         return 2 * max(n - 2, 0), "an edge makes a wedge with each other edge at its ends"
+    if isinstance(statistic, JointDegrees):
+        return (
+            1 + 4 * statistic.reach,
+            "it moves the other edges at its ends, up to the largest degree told apart",
+        )
     if isinstance(statistic, Triangles):
         return max(n - 2, 0), "an edge is in a triangle with each node that both ends are joined to"
     raise RefusedError(f"no bound is proved for {statistic!r}.", code="statistic.policy")

@@ -10,6 +10,7 @@ from policygraph.published.networks.statistics import (
     Summary,
     class_assortativity,
     degree_assortativity,
+    joint_assortativity,
     summarise,
 )
 from policygraph.published.networks.synthetic import SyntheticGraph, synthetic_graph
@@ -24,6 +25,7 @@ __all__ = [
     "consistent_mixing",
     "degree_assortativity",
     "degree_counts",
+    "joint_assortativity",
     "mixing_limits",
     "nearest_network",
     "summarise",

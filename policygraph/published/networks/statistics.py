@@ -17,7 +17,7 @@ from policygraph.public.query.networks import MixingQuery
 from policygraph.published.networks.degrees import PublicDegrees
 from policygraph.published.networks.graphs import ends_of
 
-__all__ = ["Summary", "class_assortativity", "degree_assortativity", "summarise"]
+__all__ = ["Summary", "class_assortativity", "degree_assortativity", "joint_assortativity", "summarise"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -104,6 +104,31 @@ def class_assortativity(counts: Any, query: MixingQuery, degrees: PublicDegrees)
     if spread <= 1e-12 * max(mean * mean, 1.0):
         return float("nan")
     return 2 * float(np.sum(weight * (typical[low] - mean) * (typical[high] - mean))) / total / spread
+
+
+def joint_assortativity(counts: Any, largest: int) -> float:
+    """Degree assortativity from joint degree counts, also noisy ones; degrees from ``largest`` on are taken as ``largest``.
+
+    Parameters
+    ----------
+    counts
+        As a release of ``JointDegrees`` has them; counts below 0 are taken as 0.
+    largest
+        The last degree that they tell apart.
+
+    Examples
+    --------
+    >>> joint_assortativity([0, 0, 3, 0, 0, 0], 3)
+    -1.0
+    """
+    low, high = np.triu_indices(largest)
+    weight = np.maximum(np.asarray(counts, dtype=np.float64), 0.0)
+    if weight.shape != low.shape:
+        raise InputError(
+            f"joint degree counts of shape {weight.shape}: expected {len(low)} numbers for degrees up to {largest}.",
+            code="networks.counts",
+        )
+    return _correlation((low + 1).astype(np.float64), (high + 1).astype(np.float64), weight)
 
 
 def summarise(tail: Any, head: Any = None, nodes: int | None = None) -> Summary:
