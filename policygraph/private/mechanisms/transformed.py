@@ -183,7 +183,7 @@ class EdgeNoise(Calibrated):
         if self.consistent:
             out.append(
                 "The noisy cells were replaced by whole non-negative ones, changing the noisy coordinates as little as "
-                "possible; stated deviations are those of the noise before this step, which does not increase the sum of "
+                "possible (on large grids after a bounded effort); stated deviations are those of the noise before this step, which does not increase the sum of "
                 "squared errors of the coordinates but for rounding."
             )
         return out
