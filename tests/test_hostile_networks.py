@@ -409,6 +409,12 @@ def test_assortativity_from_joint_degree_counts() -> None:
     with pytest.raises(pg.InputError) as caught:
         pg.networks.joint_assortativity(counts[1:], 33)
     assert caught.value.code == "networks.counts"
+    from policygraph.public.files import loads
+
+    asked = '[network]\nnodes = 34\n[[release]]\nstatistic = "joint degrees"\n'
+    assert loads(asked + "largest = 5\n").query == JointDegrees(network, 5)
+    with pytest.raises(pg.PolicyGraphError, match="largest"):
+        loads(asked)
     for largest in (0, 34, True, 1.5):
         with pytest.raises(pg.InputError):
             JointDegrees(network, largest)

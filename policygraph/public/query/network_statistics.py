@@ -314,7 +314,7 @@ def statistic_from_spec(domain: Network, spec: dict[str, Any]) -> NetworkStatist
     if kind == "joint degrees":
         from policygraph.public.query.joint_degrees import JointDegrees
 
-        return JointDegrees(domain, spec["largest"])
+        return JointDegrees(domain, spec.get("largest", 0))
     if kind in ("wedges", "triangles"):
         return Wedges(domain) if kind == "wedges" else Triangles(domain)
     raise InputError(
