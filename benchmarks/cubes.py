@@ -1,18 +1,16 @@
-"""Cubes of Adult: expected errors of every strategy beside the figures of peers, errors measured, and times.
+"""Cubes of Adult: expected errors of every strategy beside the figures of peers, and times.
 
-    python benchmarks/cubes.py [--quick] [--large] [--plot cubes.png]
+    python benchmarks/cubes.py [--quick]
 
-Expected errors need no data; measured ones and times read ``adult/adult.data`` in the folder ``POLICYGRAPH_DATA`` (default:
-``../shared/data`` beside the repository) and are left out when it is absent. ``--large`` adds two attributes of four values.
+Expected errors need no data; times read ``adult/adult.data`` in the folder ``POLICYGRAPH_DATA`` (default: ``../shared/data`` beside
+the repository) and are left out when it is absent. Measured errors: ``cubes_errors.py``; larger cubes: ``cubes_large.py``.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import resource
 import time
-from dataclasses import replace
 from itertools import combinations
 from math import prod, sqrt
 from pathlib import Path
@@ -20,11 +18,9 @@ from pathlib import Path
 import numpy as np
 
 import policygraph as pg
-from policygraph.private.mechanisms.cube import CubeNoise
 from policygraph.public.cubes.choose import Choice, Task
 from policygraph.public.cubes.strategies import All, Base, BMax, PMost, Unequal
 
-EPSILONS = ("1/4", "1/2", "1", "2")
 DATA = Path(os.environ.get("POLICYGRAPH_DATA", Path(__file__).parents[2] / "shared" / "data"))
 ADULT = {
     "workclass": (1, 9),
@@ -151,126 +147,31 @@ def workloads() -> None:
             )
 
 
-def measured(plot: str | None, runs: int) -> None:
-    counts = adult_counts()
-    if counts is None:
-        print(f"\nno {DATA / 'adult' / 'adult.data'}: set POLICYGRAPH_DATA for measured errors and times.")
-        return
-    domain = adult_domain()
-    policy, query = pg.Policy(domain), pg.queries.all_cuboids(domain)
-    table = pg.queries.CuboidQuery(domain, query.sets)
-    answers = table.answer(counts)
-    starts = np.cumsum([0, *(part.height for part in query.parts)])
-    print("\nAdult, all 256 cuboids: mean absolute error of a cuboid, maximum / mean over cuboids")
-    half = BMax().choose(domain, query.sets, [1.0] * 256, policy, pg.Epsilon(1)).objective / 2
-    results: dict[str, list[tuple[float, float, float]]] = {}
-    for epsilon in EPSILONS:
-        loss = pg.Epsilon(epsilon)
-        scale = float(loss.value) ** 2
-        for name, strategy in [
-            ("All", All()),
-            ("Base", Base()),
-            ("BMax", BMax(exact_seconds=0)),
-            ("PMost", PMost(bound=half / scale, exact_seconds=0)),
-            ("Unequal", Unequal()),
-            ("UnequalMax", Unequal("max")),
-        ]:
-            for consistent in (False, True):
-                if name in ("BMax", "PMost"):
-                    strategy = replace(strategy, fitted=consistent)
-                ready = pg.Cube(strategy, consistency="least-squares" if consistent else None).calibrate(
-                    query, policy, loss
-                )
-                highest, means, seconds = [], [], 0.0
-                for _ in range(runs):
-                    start = time.perf_counter()
-                    made = ready.run(counts, pg.SecureSource())
-                    seconds += (time.perf_counter() - start) / runs
-                    errors = [
-                        float(np.abs(t.values - answers[a:b]).mean())
-                        for t, a, b in zip(made.tables, starts[:-1], starts[1:], strict=True)
-                    ]
-                    highest.append(max(errors))
-                    means.append(float(np.mean(errors)))
-                label = name + ("C" if consistent else "")
-                worst, mean = float(np.mean(highest)), float(np.mean(means))
-                results.setdefault(label, []).append((float(loss.value), worst, mean))
-                base = results["All"][-1]
-                print(
-                    f"  epsilon {epsilon:>4}  {label:12}{worst:10.2f} /{mean:9.2f}   of All {worst / base[1]:.2f} / "
-                    f"{mean / base[2]:.2f}   {seconds:6.2f} s"
-                )
-    if plot:
-        _plot(results, plot)
-
-
-def _plot(results: dict[str, list[tuple[float, float, float]]], path: str) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(1, 2, figsize=(11, 4.5))
-    for axis, column, title in zip(axes, (1, 2), ("maximum over cuboids", "mean over cuboids"), strict=True):
-        for name, rows in results.items():
-            axis.plot([r[0] for r in rows], [r[column] for r in rows], marker="o", label=name)
-        axis.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="mean absolute error", title=title)
-    axes[1].legend(fontsize=7)
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
-    print(f"wrote {path}")
-
-
 def times() -> None:
     counts = adult_counts()
     if counts is None:
         return
     domain = adult_domain()
     query = pg.queries.all_cuboids(domain)
-    print("\npublishing all 256 cuboids of Adult consistently, with exact noise, choosing apart")
+    print(
+        "\npublishing all 256 cuboids of Adult consistently, with exact noise: seconds of choosing, of publishing"
+    )
     for name in ("all", "bmax", "unequal"):
-        ready = _ready(query, name)
-        start = time.perf_counter()
+        start, worked = time.perf_counter(), time.process_time()
+        ready = pg.Cube(name).calibrate(query, pg.Policy(domain), pg.Epsilon(1))
+        chosen, labour = time.perf_counter() - start, time.process_time() - worked
+        start, worked = time.perf_counter(), time.process_time()
         ready.run(counts, pg.SecureSource())
-        print(f"  {name:8} {len(ready.choice.sets):4} measured   {time.perf_counter() - start:6.2f} s")
-
-
-def _ready(query: pg.queries.CuboidQuery, name: str) -> CubeNoise:
-    start = time.perf_counter()
-    made = pg.Cube(name).calibrate(query, pg.Policy(query.domain), pg.Epsilon(1))
-    print(f"  {name:8} chosen in {time.perf_counter() - start:.1f} s")
-    return made
-
-
-def large() -> None:
-    domain = pg.Domain({name: n for name, (_, n) in ADULT.items()} | {"ninth": 4, "tenth": 4})
-    query = pg.queries.all_cuboids(domain)
-    counts = np.zeros(domain.size, dtype=np.int64)
-    draws = np.random.default_rng(0)
-    np.add.at(counts, draws.integers(0, domain.size, 100_000), 1)
-    print(f"\n{len(query.sets)} cuboids, {query.height:,} cells")
-    for name in ("bmax", "unequal"):
-        ready = _ready(query, name)
-        start = time.perf_counter()
-        made = ready.run(counts, pg.SecureSource())
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         print(
-            f"  {name:8} {len(ready.choice.sets):4} measured   {time.perf_counter() - start:6.1f} s, peak {memory:.1f} GB, "
-            f"{sum(len(t.values) for t in made.tables):,} values"
+            f"  {name:8} {len(ready.choice.sets):4} measured   {chosen:6.2f} s ({labour:.2f} s of a processor)   "
+            f"{time.perf_counter() - start:6.2f} s ({time.process_time() - worked:.2f} s)"
         )
-        del made
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="expected errors only")
-    parser.add_argument("--large", action="store_true", help="the 10-attribute extension only")
-    parser.add_argument("--runs", type=int, default=5, help="runs for measured errors")
-    parser.add_argument("--plot", help="file for a plot of measured errors")
     chosen = parser.parse_args()
-    if chosen.large:
-        large()
-        return
     domain = adult_domain()
     free = expected(pg.Policy(domain), "add or remove one record")
     full = expected(pg.Policy(domain, pg.PolicyGraph.full(domain)), "full policy")
@@ -281,7 +182,6 @@ def main() -> None:
     )
     workloads()
     if not chosen.quick:
-        measured(chosen.plot, chosen.runs)
         times()
 
 

@@ -22,7 +22,9 @@ from policygraph.public.cubes import shares as matrices
 from policygraph.public.cubes.choose import Task
 from policygraph.public.cubes.groups import batches, grouped
 from policygraph.public.cubes.lattice import Family, Lattice
+from policygraph.public.cubes.unequal_bound import bound_at
 from policygraph.public.cubes.variances import block_precisions, cell_variances_adjoint
+from policygraph.public.cubes.weighing import Weighing
 
 SIZES = [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16] * 2
 WIDE = pg.Domain({f"a{at}": n for at, n in enumerate(SIZES)})
@@ -251,3 +253,38 @@ def test_covers_are_judged_by_what_a_cube_publishes():
             assert ("after least squares" in ready.choice.reason) == (consistency is not None)
     assert pg.cubes.BMax(fitted=False).suited(consistent=True).fitted is False
     assert pg.cubes.All().suited(consistent=True) == pg.cubes.All()
+
+
+@given(
+    st.lists(st.integers(1, 4), min_size=1, max_size=3),
+    st.data(),
+    st.sampled_from(["total", "max"]),
+    st.sampled_from(["free", "attribute"]),
+)
+@settings(max_examples=25, deadline=None)
+def test_no_weights_come_below_the_bound_of_unequal_noise(shape, data, goal, kind):
+    domain = pg.Domain({f"a{at}": n for at, n in enumerate(shape)})
+    sets = pg.queries.all_cuboids(domain).sets
+    kept = [names for names in sets if data.draw(st.booleans())] or [sets[-1]]
+    graph = pg.PolicyGraph.attribute(domain) if kind == "attribute" and max(shape) > 1 else None
+    policy = pg.Policy(domain, graph)
+    ones = [1.0] * len(kept)
+    made = pg.cubes.Unequal(goal, seconds=0.02).choose(domain, kept, ones, policy, pg.Epsilon(1))
+    if not made.sets:
+        return
+    assert 0 < made.bound <= made.objective
+    task = Task(domain, kept, ones, policy, pg.Epsilon(1))
+    problem = Weighing(task, goal)
+    draws = np.random.default_rng(data.draw(st.integers(0, 99)))
+    trials = np.exp(3 * draws.normal(size=(len(task.candidates), 200)))
+    trials *= draws.random(trials.shape) < 0.6
+    values = problem.value(trials[:, trials.any(axis=0)])
+    assert np.all(values[np.isfinite(values)] * task.unit >= made.bound)
+    matrix, cells = (
+        np.sqrt(problem.from_weights),
+        problem.to_cells if goal == "max" else problem.total[None, :],
+    )
+    for _ in range(5):
+        shares, prices = draws.dirichlet(np.ones(len(cells))), draws.dirichlet(np.ones(len(problem.forms)))
+        some = bound_at(matrix, cells, problem.forms, shares, prices, draws.random(len(matrix)))
+        assert some * task.unit <= made.objective * (1 + 1e-9)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -106,16 +107,35 @@ class Unequal(Strategy):
         values = weighing.value(np.stack(trials, axis=1).astype(np.float64))
         best = int(np.argmin(values))
         chosen = np.flatnonzero(trials[best])
+        value = float(values[best])
+        bound = self._proved(task, weighing, weights) if task.costs.exact else None
         reason = (
             f"{len(chosen)} of {len(task.candidates)} cuboids were measured with unequal noise, for the least "
-            f"{'maximal' if self.goal == 'max' else 'total'} variance after least squares by local search."
+            f"{'maximal' if self.goal == 'max' else 'total'} variance after least squares by local search"
+            + ("." if not bound else f", within a factor of {max(1.0, value / bound):.3g} of a proved bound.")
         )
         return task.choice(
             [task.candidates[at] for at in chosen],
             [int(trials[best][at]) for at in chosen],
-            objective=float(values[best]) * task.unit if task.costs.exact else None,
+            objective=value * task.unit if task.costs.exact else None,
+            bound=min(bound, value) * task.unit if bound else None,
             reason=reason,
         )
+
+    def _proved(self, task: Task, weighing: Weighing, weights: Floats) -> float | None:
+        """What no weights come below: for L1 the better of two bounds, none for L2 (where interactions do better)."""
+        from policygraph.public.cubes.unequal_bound import least_value
+
+        if task.loss.norm != "l1":
+            return None
+        made = least_value(weighing, weights)
+        try:
+            _, cells, forms = block_problem(task, self.goal)
+        except RefusedError:
+            return made
+        # (sum a w)^2 >= min a * sum a w^2, the squared L2 sensitivity, and interactions are at least as good there.
+        least = float(task.costs.forms[task.costs.forms > 0].min())
+        return max(made, least * optimal_precisions(cells, forms, self.goal)[0] * (1 - 1e-9))
 
 
 def block_forms(task: Task, family: Family, masks: Sequence[int]) -> Floats:
@@ -142,23 +162,26 @@ def block_forms(task: Task, family: Family, masks: Sequence[int]) -> Floats:
     return made
 
 
-def optimal_blocks(task: Task, goal: Goal) -> Choice:
-    """The best precisions of all interactions for zCDP, with a proved bound."""
+def block_problem(task: Task, goal: Goal) -> tuple[list[int], Any, Floats]:
+    """The interactions of what is wanted, the variances that their precisions give, and what these cost in squared L2."""
     family = Family(task.lattice, task.wanted)
     several = np.array(
         [all(task.lattice.domain.shape[a] > 1 for a in task.lattice.axes(m)) for m in family.masks.tolist()]
     )
     free = several & ~known_blocks(family, task.known)
-    wanted = family.at(task.wanted)
-    importance = task.wanted_importance
     masks = [int(m) for m in family.masks[free]]
     forms = block_forms(task, family, masks)
     if goal == "total":
         # Of a sum only the sums over cuboids matter, which takes one vector however many there are.
-        spread = family.spread(task.wanted, importance)
-        cells = cell_variances_adjoint(family, spread)[free][None, :]
-    else:
-        cells = cell_shares(family, family.masks[free], wanted, importance)
+        spread = family.spread(task.wanted, task.wanted_importance)
+        return masks, cell_variances_adjoint(family, spread)[free][None, :], forms
+    wanted = family.at(task.wanted)
+    return masks, cell_shares(family, family.masks[free], wanted, task.wanted_importance), forms
+
+
+def optimal_blocks(task: Task, goal: Goal) -> Choice:
+    """The best precisions of all interactions for zCDP, with a proved bound."""
+    masks, cells, forms = block_problem(task, goal)
     bound, q = optimal_precisions(cells, forms, goal)
     weights = _block_weights(task, masks, q)
     shape = task.lattice.domain.shape
