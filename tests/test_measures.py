@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from itertools import combinations
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 import policygraph as pg
 from policygraph.errors import InputError, RefusedError
 from policygraph.public.query.measures import MeasureQuery
+from policygraph.public.sensitivity import measures_search
 from tests.oracles import measures as oracle
 
 SHAPES = [(2,), (3,), (1,), (2, 2), (1, 2)]
@@ -98,6 +100,19 @@ def test_under_public_facts_the_bounds_hold_and_exact_ones_are_true(query, data,
     compare(found, truth.power, query, exact=False)
     if cap is None and not len(policy.system.zeros):
         assert truth.power == oracle.literal(query, policy, norm, 0)
+
+
+@settings(max_examples=100, deadline=None)
+@given(queries(((2,), (2, 2), (2, 3), (3, 3), (2, 2, 2)), 1), st.data(), st.sampled_from(["l1", "l2"]))
+def test_the_bounds_hold_without_the_search_that_closes_them(query, data, norm):
+    policy = pg.Policy(query.domain, None, facts_of(query.domain, data))
+    truth = oracle.engine(query, policy, norm)
+    assume(truth.exact)
+    with patch.object(measures_search, "FACT_CELLS", 0):
+        compare(pg.sensitivity(query, policy, norm=norm), truth.power, query, exact=False)
+    small = pg.sensitivity(query, policy, norm=norm, time_limit=30)
+    assert small.exact
+    assert small.power == truth.power
 
 
 @settings(max_examples=40, deadline=None)

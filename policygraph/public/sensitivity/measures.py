@@ -22,9 +22,9 @@ from policygraph.public.query.base import Norm
 from policygraph.public.query.cuboids import CuboidQuery
 from policygraph.public.query.measures import MeasureQuery
 from policygraph.public.sensitivity.certificate import Witness
-from policygraph.public.sensitivity.coupled import dense_problem
 from policygraph.public.sensitivity.edges import edge_differing
 from policygraph.public.sensitivity.found import Found
+from policygraph.public.sensitivity.measures_search import two_values, under_facts
 
 __all__ = ["with_measure"]
 
@@ -182,7 +182,7 @@ def _of_table(query: MeasureQuery, t: int, one: int, two: int, *, changed: bool,
 def _induced(query: MeasureQuery, policy: Policy, norm: Norm, deadline: float | None) -> Found:
     """Public facts without a graph: bounds by the engine for counts, attained by values at the ends of the range."""
     made = _induced_l1 if norm == "l1" else _induced_l2
-    return made(query, policy, deadline)
+    return under_facts(query, policy, norm, made(query, policy, deadline), deadline)
 
 
 def _induced_l1(query: MeasureQuery, policy: Policy, deadline: float | None) -> Found:
@@ -224,17 +224,11 @@ def _induced_l2(query: MeasureQuery, policy: Policy, deadline: float | None) -> 
         reason = "a minimal move adds or removes records of a cell, never both, and each changes its sum by at most the larger end"
         return _lifted(query, [cells], upper, "l2", "squared counts of cells, weighted", reason)
     cells, _ = _certificate(query, policy, {base: 1}, "l1", deadline, 1)
-    squares = sum(t * t for t in query.weights)
-    upper = squares * p * p * far * far * int(cells.power) ** 2
     proofs = [cells]
+    fixed = {names for names in query.sets if _counts_are_fixed(query, policy, names, deadline)}
     if cells.power == 2 and _in_every_cell(policy):
         # The total is kept, so that one record leaves and one comes: as along an edge, with each table changed or not, whichever
         # is more. Without a public margin two records might come together.
-        fixed = [
-            names
-            for names in query.sets
-            if not _certificate(query, policy, {names: 1}, "l1", deadline, 1)[0].power
-        ]
         upper = max(
             sum(
                 max(
@@ -245,16 +239,45 @@ def _induced_l2(query: MeasureQuery, policy: Policy, deadline: float | None) -> 
             )
             for ends in product(query.ends, repeat=2)
         )
-    elif q:
+        reason = "one record leaves and one comes, each with a value at an end of the range"
+        return _lifted(query, proofs, upper, "l2", "one record for another", reason)
+    four = 0
+    for names, t in zip(query.sets, query.weights, strict=True):
+        # Where counts cannot change, as many come as leave in each cell, and the middle of the range drops out.
+        reach = (high - low) ** 2 if names in fixed else 4 * far * far
+        if names == base:
+            proofs.append(_certificate(query, policy, {base: 1}, "l2", deadline, 1)[0])
+            spread = int(proofs[-1].power)
+        else:
+            spread = _piled(policy, names, int(cells.power))
+        four += t * t * p * p * reach * spread
+    upper = four // 4
+    if q:
         counts, _ = _certificate(
             query, policy, dict(zip(query.sets, query.weights, strict=True)), "l2", deadline, 1
         )
         upper += q * q * int(counts.power)
         proofs.append(counts)
-    reason = (
-        "all records of a move could fall into one cell of every table, each with the larger end of the range"
-    )
+    reason = "records of a move pile up in a cell of a table at most as its public margins let them, each with the larger end of the range"
     return _lifted(query, proofs, upper, "l2", "bound by the longest move", reason)
+
+
+def _counts_are_fixed(
+    query: MeasureQuery, policy: Policy, names: tuple[str, ...], deadline: float | None
+) -> bool:
+    try:
+        return bool(_certificate(query, policy, {names: 1}, "l1", deadline, 1)[0].power == 0)
+    except RefusedError:
+        return False
+
+
+def _piled(policy: Policy, names: tuple[str, ...], length: int) -> int:
+    """Bound of the sum over the cells of a table of squared numbers of records that a move of some length adds or removes there."""
+    margins = [set(fact.names) for fact in policy.system.needed if isinstance(fact, Cuboid) and fact.names]
+    if len(margins) == len(policy.system.needed) == 2 and any(margin <= set(names) for margin in margins):
+        # A minimal move under two margins is a simple cycle: in a cell of a margin one record comes and one leaves.
+        return 2 * length
+    return length * length
 
 
 def _certificate(
@@ -344,7 +367,7 @@ def _coupled(query: MeasureQuery, policy: Policy, norm: Norm, deadline: float | 
     if policy.graph is None or policy.graph.n_edges == 0:
         return Found(0, 0, None, "no secret pairs", "only values of the measure are secret")
     if policy.domain.size <= DENSE_CELLS:
-        found = _two_values(query, policy, norm, deadline)
+        found = two_values(query, policy, norm, deadline)
         if found is not None:
             return found
     most = _most_records(policy)
@@ -370,56 +393,3 @@ def _most_records(policy: Policy) -> int | None:
         away = policy.graph is not None and policy.graph.bottom != "none"
         bounds.append(prod(sizes) + int(away))
     return min(bounds, default=None)
-
-
-def _two_values(query: MeasureQuery, policy: Policy, norm: Norm, deadline: float | None) -> Found | None:
-    """The engine on records with one of two values, which is exact for any range (Theorem 2)."""
-    from policygraph.public.moves.blowfish import longest_blowfish
-
-    if policy.graph is None:
-        return None
-    matrix, adjacency, keep = dense_problem(policy)
-    n, bottom = len(keep), policy.graph.bottom != "none"
-    twice = np.repeat(np.arange(n), 2)
-    joined = np.asarray(adjacency, dtype=bool)
-    cells = np.concatenate([twice, [n]]) if bottom else twice
-    wide = joined[np.ix_(cells, cells)]
-    for at in range(n):
-        wide[2 * at, 2 * at + 1] = wide[2 * at + 1, 2 * at] = True
-    bracket = longest_blowfish(
-        np.asarray(matrix)[:, twice],
-        wide,
-        bottom=bottom,
-        query=_columns(query, [int(c) for c in keep]),
-        norm=norm,
-        at_most_records=policy.at_most_records,
-        deadline=None if deadline is None else max(deadline - time.monotonic(), 0.0),
-    )
-    if bracket.upper is None:
-        return None
-    witness = None
-    if bracket.witness is not None and bracket.lower and not policy.system.has_values:
-        tables: tuple[dict[int, int], dict[int, int]] = ({}, {})
-        for transition in bracket.witness.transitions:
-            for table, end in zip(tables, transition, strict=True):
-                if isinstance(end, (int, np.integer)) and 0 <= int(end) < 2 * n:
-                    cell, level = divmod(int(end), 2)
-                    index = int(keep[cell]) * query.measure.levels + level * query.measure.span
-                    table[index] = table.get(index, 0) + 1
-        witness = Witness(tuple(sorted(tables[0].items())), tuple(sorted(tables[1].items())))
-    lower = int(bracket.lower) if witness is not None else 0
-    return Found(
-        int(bracket.upper), lower, witness, f"{bracket.method}, on two values", bracket.reason + "; no other value changes more"
-    )  # fmt: skip
-
-
-def _columns(query: MeasureQuery, cells: list[int]) -> Any:
-    """Columns of the query for records of the given cells with the lowest and the highest value, side by side."""
-    from scipy import sparse
-
-    counts = query.counted.columns(np.array(cells, dtype=np.int64))
-    ends = np.array(query.ends, dtype=np.int64)
-    sums = sparse.kron(counts, query.sum_weight * ends[None, :])
-    many = sparse.kron(counts, np.full((1, 2), query.count_weight, dtype=np.int64))
-    both = sums if query.kind == "sums" else sparse.vstack([sums, many])
-    return np.asarray(both.toarray(), dtype=np.int64)
