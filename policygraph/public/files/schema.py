@@ -350,7 +350,9 @@ class Release(_OneOf):
     statistic: Literal["degree tail", "joint degrees", "wedges", "triangles"] | None = Field(
         None, description="A number of a network that is not linear in its edges."
     )
-    largest: Positive | None = Field(None, description="Last degree that degree tail and joint degrees tell apart.")
+    largest: Positive | None = Field(
+        None, description="Last degree that degree tail and joint degrees tell apart."
+    )
     side: Literal["both", "in", "out"] | None = Field(None, description="Which degrees a degree tail counts.")
     matrix: Matrix | None = None
     sums: Annotated[list[Names], Field(min_length=1)] | None = None
