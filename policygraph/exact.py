@@ -12,7 +12,7 @@ from numbers import Rational
 
 from policygraph.errors import InputError
 
-__all__ = ["Exact", "as_fraction", "common_denominator", "show", "sqrt_down", "sqrt_up"]
+__all__ = ["Exact", "as_fraction", "brief", "common_denominator", "show", "sqrt_down", "sqrt_up"]
 
 Exact = int | Fraction | str | Decimal | float
 """What users may write for an exact number; a float is read by its shortest decimal form."""
@@ -87,6 +87,22 @@ def common_denominator(values: list[Fraction]) -> tuple[list[int], int]:
     tops = [v.numerator * (bottom // v.denominator) for v in values]
     shared = gcd(bottom, *tops)
     return [t // shared for t in tops], bottom // shared
+
+
+def brief(count: int) -> str:
+    """Print a count for a sentence: whole while that can be read, and by its size beyond.
+
+    Examples
+    --------
+    >>> brief(2_000_000), brief(-7), brief(3 * 10**119), brief(10**15)
+    ('2,000,000', '-7', 'about 10^119', 'about 10^15')
+    """
+    if abs(count) < 10**15:
+        return f"{count:,}"
+    # bits times log10(2) in integers, since a huge count has no float and no decimal digits that Python prints
+    power = (abs(count).bit_length() - 1) * 30103 // 100000
+    power += abs(count) >= 10 ** (power + 1)
+    return f"about {'-' * (count < 0)}10^{power}"
 
 
 def show(value: Fraction | int) -> str:

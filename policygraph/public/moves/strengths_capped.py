@@ -116,6 +116,7 @@ def capped_moves(
         return np.zeros((0, read.shape[1]), dtype=np.int64)
     limits = Limits(max_moves, instant(deadline))
     groups = classes_of(read)
+    limits.check(0)
     rows = list(_simple_moves(groups, read.shape[1], limits))
     balanced = record_total(read) is not None
     for removed, added in class_moves(groups.columns, cap, balanced, limits):
@@ -208,6 +209,7 @@ def longest_capped(
     answer = None if wanted is None else np.ascontiguousarray(wanted[:, kept])
     ceiling = _ceiling(answer, cap, room, kind)
     half = None if until is None else (seconds_left(until) or 0.0) / 2
+    quick: Bracket | None = None
     if kind == "l1" and sums_under(len(kept), cap) > FEW_SUMS:
         # often the ceiling itself is reached, which a short search shows without any listing
         soon = instant(3.0 if half is None else min(3.0, half))
@@ -219,7 +221,11 @@ def longest_capped(
         listed = capped_moves(small, cap, room, max_moves=max_moves, deadline=half)
     except RefusedError as refusal:
         if kind == "l1" and small.shape[1] and not out_of_time(until):
-            return _grown(longest_by_cuts(small, cap, answer, room, ceiling, until), kept, read.shape[1])
+            found = longest_by_cuts(small, cap, answer, room, ceiling, until)
+            better = found if quick is None or found.method != "bound" else quick
+            return _grown(better, kept, read.shape[1])
+        if quick is not None:
+            return _grown(quick, kept, read.shape[1])
         reason = (
             f"a move of {cap} added and {cap} removed records, each as long as the longest column ({refusal})"
         )

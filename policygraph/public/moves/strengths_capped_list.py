@@ -1,7 +1,7 @@
 """Minimal zero sums of distinct columns with at most so many records on each side.
 
-Owns the join of equal sums that ``strengths_capped`` spreads over the cells. Imports :mod:`policygraph.errors` and
-``strengths_columns``.
+Owns the join of equal sums that ``strengths_capped`` spreads over the cells. Imports :mod:`policygraph.errors`,
+:mod:`policygraph.exact` and ``strengths_columns``.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from math import comb
 
 import numpy as np
 import numpy.typing as npt
 
 from policygraph.errors import RefusedError
+from policygraph.exact import brief
 from policygraph.public.moves.strengths_columns import Ints, linear_hash, out_of_time
 
 MOST_SUMS = 2_000_000
@@ -60,15 +60,32 @@ class Limits:
             )
 
 
-def sums_under(columns: int, cap: int) -> int:
-    """Count the multisets of at most ``cap`` columns.
+def sums_under(columns: int, cap: int, most: int = MOST_SUMS) -> int:
+    """Count the multisets of at most ``cap`` columns, at least one; beyond ``most`` some number above it.
 
     Examples
     --------
     >>> sums_under(3, 2)
     9
+    >>> sums_under(20_000, 10**9) > MOST_SUMS
+    True
     """
-    return sum(comb(columns + s - 1, s) for s in range(1, cap + 1))
+    count = 1
+    for i in range(1, min(columns, cap) + 1):
+        # (a + 1) (a + 2) ... (a + i) / i! with a the larger of both is whole and grows with i
+        count = count * (max(columns, cap) + i) // i
+        if count - 1 > most:
+            break
+    return count - 1
+
+
+def too_many_sums(columns: int, cap: int) -> RefusedError:
+    """Say that a listing is not begun."""
+    return RefusedError(
+        f"{columns:,} distinct columns and a cap of {brief(cap)} make more than {MOST_SUMS:,} sums, too many to list. "
+        "Lower the cap, reduce the table, or ask for a bound.",
+        code="moves.cap-sums",
+    )
 
 
 def class_moves(
@@ -89,17 +106,12 @@ def class_moves(
     count = len(columns)
     if count == 0:
         return
-    total = sums_under(count, cap)
-    if total > MOST_SUMS:
-        raise RefusedError(
-            f"{count} distinct columns and a cap of {cap} make {total} sums: expected at most {MOST_SUMS}. "
-            "Lower the cap, reduce the table, or ask for a bound.",
-            code="moves.cap-sums",
-            sums=total,
-        )
+    if sums_under(count, cap) > MOST_SUMS:
+        raise too_many_sums(count, cap)
     hashes = linear_hash(columns)
     sides = []
     for s in range(cap + 1):
+        limits.check(0)
         listed = list(combinations_with_replacement(range(count), s))
         picked = np.array(listed, dtype=np.int32).reshape(len(listed), s)
         sides.append(_Side(picked, hashes))

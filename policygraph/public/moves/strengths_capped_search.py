@@ -1,6 +1,6 @@
 """Longest move under a cap by CP-SAT: kernel vectors that are not minimal are cut off one by one.
 
-Imports ``graver_minimal`` and the ``strengths_*`` modules beside it.
+Imports :mod:`policygraph.errors`, :mod:`policygraph.exact`, ``graver_minimal`` and the ``strengths_*`` modules beside it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 
 from policygraph.errors import RefusedError
+from policygraph.exact import brief
 from policygraph.public.moves.graver_minimal import decompose
 from policygraph.public.moves.strengths_bracket import Bracket, lengths, removed_part, witness_of
 from policygraph.public.moves.strengths_columns import Ints, out_of_time, seconds_left
 
 MOST_CUTS = 5_000
 """Vectors that are cut off before the bracket is returned as it stands."""
+CELLS_A_SECOND = 10_000
+"""A search is not begun on more cells than so many for each second that is left: stating it would take too long."""
 
 
 def longest_by_cuts(
@@ -56,7 +59,11 @@ def longest_by_cuts(
     When the longest vector is a sum of smaller moves, every vector that contains one of these parts is that part
     itself, which is weighed, or not minimal; cutting off the vectors that contain it loses nothing.
     """
-    search = _Cuts(matrix, cap, query, capacity)
+    try:
+        search = _Cuts(matrix, cap, query, capacity, until)
+    except RefusedError as late:
+        reason = f"a move of {brief(cap)} added and {brief(cap)} removed records, each as long as the longest column ({late})"
+        return Bracket(0, ceiling, None, "bound", reason, "l1")
     best, move, upper = 0, None, ceiling
     reason = "the search over all kernel vectors under the cap was completed"
     while upper > best:
@@ -74,11 +81,14 @@ def longest_by_cuts(
                 break
             continue
         try:
-            parts = decompose(matrix, point)
+            held = np.flatnonzero(point)
+            pieces = decompose(matrix[:, held], point[held])
         except RefusedError:
             reason = "a long move could not be split; the solver's bound over all kernel vectors holds"
             break
-        for part, value in zip(parts, lengths(query, np.array(parts), "l1").tolist()):
+        parts = np.zeros((len(pieces), len(point)), dtype=np.int64)
+        parts[:, held] = pieces
+        for part, value in zip(parts, lengths(query, parts, "l1").tolist()):
             if move is None or value > best:
                 best, move = int(value), part
             search.forbid(part)
@@ -90,7 +100,14 @@ def longest_by_cuts(
 class _Cuts:
     """The model: added and removed records of each cell, and the length of the answer as objective."""
 
-    def __init__(self, matrix: Ints, cap: int, query: Ints | None, capacity: int | None) -> None:
+    def __init__(
+        self, matrix: Ints, cap: int, query: Ints | None, capacity: int | None, until: float | None
+    ) -> None:
+        if until is not None and matrix.shape[1] > CELLS_A_SECOND * (seconds_left(until) or 0.0):
+            raise RefusedError(
+                f"{matrix.shape[1]:,} cells are too many to search in the time that is left. Allow more time.",
+                code="moves.cap-deadline",
+            )
         from ortools.sat.python import cp_model
 
         self.cp = cp_model

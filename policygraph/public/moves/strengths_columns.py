@@ -226,9 +226,9 @@ def record_total(matrix: Ints) -> tuple[Fraction, ...] | None:
 
     Notes
     -----
-    Independent columns are picked modulo a prime, the multipliers are solved on them exactly, and the answer
-    is checked exactly on every column; an unlucky prime, or more than 200 rows of which no consecutive 0/1
-    rows cover every cell once, can only turn an answer into None.
+    Independent columns are picked and the multipliers solved on them modulo a prime, read as fractions of small
+    numbers, and checked exactly on every column; an unlucky prime, large multipliers, or more than 200 rows of which
+    no consecutive 0/1 rows cover every cell once and whose sums differ, can only turn an answer into None.
     """
     rows, cells = matrix.shape
     if cells == 0 or rows == 0 or not matrix.any(axis=0).all():
@@ -236,23 +236,24 @@ def record_total(matrix: Ints) -> tuple[Fraction, ...] | None:
     cover = _partition_of_cells(matrix)
     if cover is not None:
         return tuple(Fraction(int(i in cover)) for i in range(rows))
+    sums = matrix.sum(axis=0)
+    if sums[0] and (sums == sums[0]).all():
+        # the degrees of both ends of an edge, say
+        return tuple([Fraction(1, int(sums[0]))] * rows)
     if rows > 200:
         return None
-    picked = _independent_columns(matrix)
-    # solve y B = 1 for the picked columns B: unknowns are the rows
-    system = [[Fraction(int(matrix[i, j])) for i in range(rows)] + [Fraction(1)] for j in picked]
-    answer = _solve(system, rows)
+    answer = _solve(matrix[:, _independent_columns(matrix)].T)
     if answer is None:
         return None
     bottom = 1
     for y in answer:
         bottom = bottom * y.denominator // np.gcd(bottom, y.denominator).item()
     tops = [int(y * bottom) for y in answer]
-    sums = np.zeros(cells, dtype=object)
+    made = np.zeros(cells, dtype=object)
     for top, row in zip(tops, matrix):
         if top:
-            sums = sums + top * row.astype(object)
-    return tuple(answer) if all(s == bottom for s in sums) else None
+            made = made + top * row.astype(object)
+    return tuple(answer) if all(s == bottom for s in made) else None
 
 
 def _partition_of_cells(matrix: Ints) -> set[int] | None:
@@ -291,28 +292,42 @@ def _independent_columns(matrix: Ints) -> list[int]:
     return picked
 
 
-def _solve(system: list[list[Fraction]], unknowns: int) -> list[Fraction] | None:
+def _solve(system: Ints) -> list[Fraction] | None:
+    """Small fractions that the rows of a system send to one modulo the prime; unknowns that are free are 0."""
+    unknowns = system.shape[1]
+    work = np.column_stack([system, np.ones(len(system), dtype=np.int64)]) % _PRIME
     pivots: list[int] = []
-    rank = 0
     for column in range(unknowns):
-        row = next((r for r in range(rank, len(system)) if system[r][column]), None)
-        if row is None:
+        rank = len(pivots)
+        below = np.flatnonzero(work[rank:, column])
+        if below.size == 0:
             continue
-        system[rank], system[row] = system[row], system[rank]
-        lead = system[rank][column]
-        system[rank] = [v / lead for v in system[rank]]
-        for r in range(len(system)):
-            if r != rank and system[r][column]:
-                factor = system[r][column]
-                system[r] = [v - factor * w for v, w in zip(system[r], system[rank])]
+        pivot = rank + int(below[0])
+        work[[rank, pivot]] = work[[pivot, rank]]
+        work[rank] = work[rank] * pow(int(work[rank, column]), -1, _PRIME) % _PRIME
+        others = np.flatnonzero(work[:, column])
+        others = others[others != rank]
+        work[others] = (work[others] - work[others, column][:, None] * work[rank] % _PRIME) % _PRIME
         pivots.append(column)
-        rank += 1
-    if any(row[unknowns] for row in system[rank:]):
+    if work[len(pivots) :, unknowns].any():
         return None
     answer = [Fraction(0)] * unknowns
-    for r, column in enumerate(pivots):
-        answer[column] = system[r][unknowns]
+    for row, column in enumerate(pivots):
+        small = _small_fraction(int(work[row, unknowns]))
+        if small is None:
+            return None
+        answer[column] = small
     return answer
+
+
+def _small_fraction(residue: int) -> Fraction | None:
+    """The fraction with top and bottom below 2^15 that is the residue modulo the prime, if there is one."""
+    before, top, below, bottom = _PRIME, residue, 0, 1
+    while top >= 1 << 15:
+        times = before // top
+        before, top = top, before - times * top
+        below, bottom = bottom, below - times * bottom
+    return Fraction(top, bottom) if 0 < abs(bottom) < 1 << 15 else None
 
 
 def change_vector(cells: int, removed: Sequence[int], added: Sequence[int]) -> Ints:

@@ -182,7 +182,9 @@ def _cheap_bound(
     else:
         wide = widest_column(query, policy, norm)
     if size is not None and wide is not None:
-        upper = size * wide if norm == "l1" else size * size * wide
+        # cells that hold at most one record change by one, and the squares of such changes add up to their number
+        single = query.is_identity and policy.domain.capacity == 1
+        upper = size * wide if norm == "l1" or single else size * size * wide
         bounds.append(
             Found(
                 upper,
@@ -200,7 +202,8 @@ def _search(problem: Problem, policy: Policy, norm: Norm, deadline: float | None
 
     common: dict[str, Any] = {"query": problem.query, "norm": norm, "capacity": problem.capacity}
     cap = policy.at_most_records
-    if policy.strength != "markov" and cap is None and _different_columns(problem.matrix) > SEARCH_COLUMNS:
+    listed = policy.strength == "positive" or (policy.strength == "worst-case" and cap is None)
+    if listed and _different_columns(problem.matrix) > SEARCH_COLUMNS:
         return None
     if policy.strength == "worst-case" and cap is None:
         from policygraph.public.moves.longest import longest_move
