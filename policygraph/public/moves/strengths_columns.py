@@ -159,15 +159,18 @@ def classes_of(matrix: Ints) -> Classes:
     if matrix.shape[0] == 0 or matrix.shape[1] == 0:
         empty = np.zeros((0, matrix.shape[0]), dtype=np.int64)
         return Classes(empty, (), tuple(range(matrix.shape[1])))
-    distinct, which = np.unique(matrix.T, axis=0, return_inverse=True)
-    which = which.reshape(-1)
-    order = np.argsort(which, kind="stable")
-    groups = np.split(order, np.flatnonzero(np.diff(which[order])) + 1)
-    constrained = np.any(distinct, axis=1).tolist()
+    # as bytes, most significant first and the sign turned round, columns have the order of their entries
+    keys = (np.ascontiguousarray(matrix.T).view(np.uint64) ^ np.uint64(1 << 63)).astype(">u8")
+    found: dict[bytes, list[int]] = {}
+    for j, key in enumerate(keys):
+        found.setdefault(key.tobytes(), []).append(j)
+    groups = [found[key] for key in sorted(found)]
+    distinct = matrix.T[[members[0] for members in groups]]
+    constrained = np.any(distinct, axis=1)
     return Classes(
-        np.ascontiguousarray(distinct[np.any(distinct, axis=1)]),
-        tuple(tuple(g.tolist()) for g, kept in zip(groups, constrained) if kept),
-        tuple(j for g, kept in zip(groups, constrained) if not kept for j in g.tolist()),
+        np.ascontiguousarray(distinct[constrained]),
+        tuple(tuple(members) for members, kept in zip(groups, constrained.tolist()) if kept),
+        tuple(j for members, kept in zip(groups, constrained.tolist()) if not kept for j in members),
     )
 
 
