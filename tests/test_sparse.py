@@ -275,3 +275,18 @@ def test_refusals():
         LaplaceTail(Fraction(1), 0)
     assert caught.value.code == "noise.tail"
     assert module.MOST_SHOWN == 10**7
+
+
+@given(st.integers(0, 2**32), st.integers(0, 60), st.integers(0, 60), st.integers(1, 3))
+@settings(max_examples=60, deadline=None)
+def test_rows_among_others(seed, n, m, width):
+    draws = np.random.default_rng(seed)
+    rows, others = draws.integers(0, 4, (n, width)), draws.integers(0, 4, (m, width))
+    there = {tuple(row) for row in others.tolist()}
+    assert module._among(rows, others).tolist() == [tuple(row) in there for row in rows.tolist()]
+    held = module.MIXER
+    try:
+        module.MIXER = 0  # every word is the last column, so that unequal rows share words
+        assert module._among(rows, others).tolist() == [tuple(row) in there for row in rows.tolist()]
+    finally:
+        module.MIXER = held

@@ -32,6 +32,7 @@ __all__ = ["Sparse", "SparseNoise"]
 
 MOST_SHOWN = 10_000_000
 """Most empty cells that may be expected to pass the threshold."""
+MIXER = 0x9E3779B97F4A7C15
 MOST_CODED = 1_000_000
 """Most cells of a table that an audit looks at as a whole."""
 
@@ -284,11 +285,22 @@ def tail_of(loss: Loss, parameter: Fraction, threshold: int) -> Tail | None:
 
 
 def _among(rows: Ints, others: Ints) -> Any:
-    """Which rows occur among others."""
-    both = np.concatenate([others, rows])
-    _, names = np.unique(both, axis=0, return_inverse=True)
-    names = names.ravel()
-    return np.isin(names[len(others) :], names[: len(others)])
+    """Which rows occur among others; words that two equal rows share find the few that may, and these are compared."""
+    if not len(rows) or not len(others):
+        return np.zeros(len(rows), dtype=np.bool_)
+    ours, theirs = _words(rows), _words(others)
+    found = np.isin(ours, theirs)
+    there = set(map(tuple, others[np.isin(theirs, ours[found])].tolist()))
+    found[found] = [tuple(row) in there for row in rows[found].tolist()]
+    return found
+
+
+def _words(rows: Ints) -> Any:
+    """One word for each row, the same for equal rows."""
+    made = np.zeros(len(rows), dtype=np.uint64)
+    for column in rows.T:
+        made = made * np.uint64(MIXER) + column.astype(np.uint64)
+    return made
 
 
 def _labels(given: Sequence[Any]) -> Any:
