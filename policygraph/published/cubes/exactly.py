@@ -164,7 +164,9 @@ def _eliminate(matrix: Ints, goals: list[int]) -> list[tuple[int, int]]:
         for index, factor in zip(below.tolist(), factors.tolist(), strict=True):
             goals[index] -= factor * goals[at]
         if len(below) and int(np.abs(matrix[below]).max()) > LARGEST:
-            raise RefusedError("the public counts are too entangled to be met exactly.", code="cubes.public-sums")
+            raise RefusedError(
+                "the public counts are too entangled to be met exactly.", code="cubes.public-sums"
+            )
     return pivots
 
 

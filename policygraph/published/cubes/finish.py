@@ -28,6 +28,10 @@ Method = Literal["least-squares", "least-absolute", "least-maximum"]
 GRID_BITS = 20
 """Non-negative tables are multiples of 2 to the minus this, so that their sums are exact."""
 MOST_BITS = 45
+LOW_LEVEL = 3
+FAR = 32
+MOST_LOW = 128
+"""Non-negative tables are also fitted to so many least-squares tables, of so many attributes, that sum so many measured cells."""
 
 
 @dataclass(frozen=True)
@@ -254,10 +258,25 @@ def _nonnegative(
         masks = lattice.maximal(published)
         factors = factors_at(lattice, choice, list(known), masks, consistent=True)
         near = {mask: variance * float(f) for mask, f in zip(masks, factors, strict=True)}
+    low = _far_below(lattice, list(near), [*near, *published])
+    factors = factors_at(lattice, choice, list(known), low, consistent=True)
+    near |= {mask: variance * float(f) for mask, f in zip(low, factors, strict=True)}
     near = {mask: max(v, 1e-9) for mask, v in near.items()}
     singles = [1 << axis for axis in lattice.axes(union([*near, *published]))]
     fitted = fit(lattice, choice, measured, [*near, *published, *singles], known)
     return nonnegative_cells(lattice, top, fitted, near, inside, facts)
+
+
+def _far_below(lattice: Lattice, near: Sequence[int], masks: Sequence[int]) -> list[int]:
+    """Small tables that sum many cells of every fitted one, so that fitting that one alone would tell little about them."""
+    found: dict[int, int] = {}
+    for top in lattice.maximal(masks):
+        for mask in lattice.below(top):
+            if 1 <= lattice.level(mask) <= LOW_LEVEL and mask not in near and mask not in found:
+                above = [lattice.size(c & ~mask) for c in near if lattice.computable(mask, of=c)]
+                found[mask] = min(above, default=0)
+    far = [mask for mask, cells in found.items() if cells >= FAR]
+    return sorted(far, key=lambda mask: (-found[mask], mask))[:MOST_LOW]
 
 
 def _on_grid(
