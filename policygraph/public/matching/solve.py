@@ -26,6 +26,8 @@ NEAR = 12
 ADDED = 8
 """Pairs added at each vertex where the dual solution exceeds their cost."""
 SAMPLED = 128
+ROOM = 1 << 60
+"""Differences of costs times the squared number of vertices stay below this for OR-Tools, whose prices grow so far."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,13 +159,10 @@ def _read(pairs: npt.ArrayLike, singles: npt.ArrayLike) -> tuple[Ints, Ints]:
 
 def _fractional(matrix: Ints, alone: Ints) -> tuple[Ints, Ints]:
     """Potentials of the fractional problem, and a partial cover that is tight under them (-1: not covered)."""
-    from policygraph.public.matching._assignment_kernels import assign
-
     n = len(alone)
     doubled = SCALE * matrix
     np.fill_diagonal(doubled, 2 * SCALE * alone)
-    target, rows, columns = (np.zeros(n, dtype=np.int64) for _ in range(3))
-    assign(doubled, target, rows, columns)
+    target, rows, columns = _assignment(doubled)
     y = (rows + columns) // 2
     partner = np.full(n, -1, dtype=np.int64)
     seen = np.zeros(n, dtype=bool)
@@ -187,6 +186,32 @@ def _fractional(matrix: Ints, alone: Ints) -> tuple[Ints, Ints]:
         for a, b in zip(cycle[::2], cycle[1::2], strict=True):
             partner[a], partner[b] = b, a
     return y, partner
+
+
+def _assignment(costs: Ints) -> tuple[Ints, Ints, Ints]:
+    """A cheapest assignment of rows to columns, and potentials of both that prove it.
+
+    Notes
+    -----
+    OR-Tools finds the assignment, as long as its prices stay in 64 bits, and tells no potentials; these are shortest paths. Which of several cheapest ones it finds does not matter: the cover is chosen by an order of its own in the end.
+    """
+    from policygraph.public.matching._assignment_kernels import assign, potentials_of
+
+    n = len(costs)
+    target, rows, columns = (np.zeros(n, dtype=np.int64) for _ in range(3))
+    least = costs.min(axis=1)
+    if int((costs - least[:, None]).max()) * (n + 1) ** 2 < ROOM:
+        from ortools.graph.python import linear_sum_assignment
+
+        solver = linear_sum_assignment.SimpleLinearSumAssignment()
+        at = np.arange(n, dtype=np.int32)
+        solver.add_arcs_with_cost(np.repeat(at, n), np.tile(at, n), (costs - least[:, None]).ravel())
+        if solver.solve() == solver.OPTIMAL:
+            target[:] = [solver.right_mate(vertex) for vertex in range(n)]
+            if potentials_of(costs, target, rows, columns):
+                return target, rows, columns
+    assign(costs, target, rows, columns)
+    return target, rows, columns
 
 
 def solved(matrix: Ints, alone: Ints) -> Cover:
