@@ -317,7 +317,7 @@ def test_refusals():
         pg.Cube("all").calibrate(QUERY, policy, loss, other)
     same = pg.Cube("all").calibrate(QUERY, policy, loss, ready.sensitivity)
     assert same.parameter == ready.parameter == Fraction(8)
-    heavy = Choice(((), ("age",)), (1, 2**55), "interactions")
+    heavy = Choice(((), ("age",)), (1, 2**47), "interactions")
     ready = pg.Cube().on(heavy, pg.queries.cuboids(DOMAIN, [["age"]]), policy, pg.Epsilon(2**20))
     with pytest.raises(RefusedError) as refused:
         ready.run(TABLE * 1000, pg.SeededSource(1))

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from policygraph.errors import InputError
+from policygraph.errors import InputError, RefusedError
 from policygraph.exact import as_fraction
 from policygraph.private.mechanisms.additive import Additive
 from policygraph.private.mechanisms.base import (
@@ -142,6 +142,19 @@ class CubeNoise(Calibrated):
     def factor(self, part: int) -> Fraction:
         return Fraction(1)
 
+    def check(self, table: Any) -> None:
+        """Refuse data whose weighted sums could leave 64-bit integers, before anything is charged."""
+        super().check(table)
+        if self.measured is None:
+            return
+        records = table.rows if hasattr(table, "rows") else int(np.abs(np.asarray(table)).sum())
+        most = self.measured.largest if isinstance(self.measured, BlockQuery) else max(self.choice.weights)
+        if most * records >= 1 << 62:
+            raise RefusedError(
+                "so many records times the weights of what is measured leave 64-bit integers. Use smaller weights.",
+                code="query.overflow",
+            )
+
     def noisy(self, table: Any, source: Source) -> Ints:
         """The noisy measured numbers, followed by the known cuboids and facts, which have no noise."""
         made: Ints = self.noisy_many(table, 1, source)[0]
@@ -149,12 +162,12 @@ class CubeNoise(Calibrated):
 
     def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
         """Return n independent outputs of :meth:`noisy`, one in each row."""
+        self.check(table)
         masks = [self.lattice.mask(names) for names in self.choice.sets]
         unsaid = [fact.mask for fact in self.facts if fact.value is None]
         true = margins(self.lattice, table, [*masks, *self.known, *unsaid])
         pieces: list[Ints] = []
         if isinstance(self.measured, BlockQuery):
-            self.measured.check_reach(int(next(iter(true.values())).sum()))
             pieces += [self.measured.block(at, true[mask]) for at, mask in enumerate(masks)]
         else:
             pieces += [

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from policygraph.public.cubes.variances import fitted_factors, known_blocks, pla
 from policygraph.public.domain import Domain
 from policygraph.public.loss import Loss
 from policygraph.public.policy import Policy
-from policygraph.public.query.base import Query
+from policygraph.public.query.base import Query, whole_weights
 from policygraph.public.query.blocks import BlockQuery, contrast_gain
 from policygraph.public.query.cuboids import CuboidQuery
 
@@ -69,6 +69,17 @@ class Choice:
     objective: float | None = None
     bound: float | None = None
     reason: str = ""
+
+    def __post_init__(self) -> None:
+        # Noise is scaled to these very weights: one that is cut to a whole number somewhere would be measured with too little.
+        object.__setattr__(self, "weights", whole_weights(self.weights, len(self.sets)))
+        object.__setattr__(self, "sets", tuple(tuple(names) for names in self.sets))
+        if self.kind not in get_args(Kind):
+            raise InputError(
+                f"kind={self.kind!r}: expected 'cuboids' or 'interactions'.",
+                code="cubes.kind",
+                value=self.kind,
+            )
 
     @property
     def gap(self) -> float | None:

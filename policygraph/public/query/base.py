@@ -19,7 +19,7 @@ import numpy.typing as npt
 from policygraph.errors import InputError
 from policygraph.public.domain import Domain, Network
 
-__all__ = ["AnyDomain", "Ints", "Norm", "Part", "Query", "fingerprint"]
+__all__ = ["AnyDomain", "Ints", "Norm", "Part", "Query", "fingerprint", "whole_weights"]
 
 AnyDomain = Domain | Network
 Ints = npt.NDArray[np.int64]
@@ -36,6 +36,29 @@ def fingerprint(spec: Any) -> str:
     """
     text = json.dumps(spec, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def whole_weights(weights: Any, count: int) -> tuple[int, ...]:
+    """Check that there is a positive whole number for each of so many tables; nothing is rounded.
+
+    Examples
+    --------
+    >>> whole_weights([1, np.int64(3)], 2)
+    (1, 3)
+    >>> whole_weights([1.5], 1)
+    Traceback (most recent call last):
+    ...
+    policygraph.errors.InputError: weights=[1.5]: expected a positive integer for each of 1 tables.
+    """
+    given = tuple(weights)
+    kept = [w for w in given if isinstance(w, (int, np.integer)) and not isinstance(w, bool) and w >= 1]
+    if len(kept) != len(given) or len(given) != count:
+        raise InputError(
+            f"weights={list(given)}: expected a positive integer for each of {count} tables.",
+            code="query.weights",
+            value=weights,
+        )
+    return tuple(int(w) for w in kept)
 
 
 @dataclass(frozen=True)

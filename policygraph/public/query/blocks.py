@@ -15,11 +15,13 @@ import numpy as np
 
 from policygraph.errors import InputError, RefusedError
 from policygraph.public.domain import Domain
-from policygraph.public.query.base import Ints, Norm, Part, Query
+from policygraph.public.query.base import Ints, Norm, Part, Query, whole_weights
 
 __all__ = ["BlockQuery", "contrast", "contrast_gain"]
 
 MOST_ENTRIES = 50_000_000
+LARGEST_ENTRY = 1 << 52
+"""Entries of the rows stay below this, so that differences and sums of columns never leave 64 bits."""
 
 
 def contrast(n: int) -> Ints:
@@ -86,16 +88,24 @@ class BlockQuery(Query):
                         code="query.one-value",
                         value=name,
                     )
-        self.weights = (1,) * len(self.sets) if weights is None else tuple(int(w) for w in weights)
-        if len(self.weights) != len(self.sets) or any(weight < 1 for weight in self.weights):
+        self.weights = whole_weights((1,) * len(self.sets) if weights is None else weights, len(self.sets))
+        if self.largest >= LARGEST_ENTRY:
             raise InputError(
-                f"weights={list(self.weights)}: expected a positive integer for each of {len(self.sets)} interactions.",
+                f"the rows of the interactions have entries up to {self.largest:,}: expected less than {LARGEST_ENTRY:,}, so that sums of "
+                "them are exact in 64 bits. Only the ratios of weights matter: take smaller ones.",
                 code="query.weights",
                 value=weights,
             )
         self._parts = tuple(
             Part("interaction " + (" x ".join(names) or "total"), shown, prod(self._rows(names)), weight)
             for names, shown, weight in zip(self.sets, map(self._shown, self.sets), self.weights, strict=True)
+        )
+
+    @property
+    def largest(self) -> int:
+        """A bound on the entries of the rows: what one record can add to a number on the way to an answer."""
+        return max(
+            weight * prod(self._rows(names)) for names, weight in zip(self.sets, self.weights, strict=True)
         )
 
     def _shown(self, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -145,11 +155,7 @@ class BlockQuery(Query):
 
     def check_reach(self, records: int) -> None:
         """Refuse a table whose answers could leave 62 bits."""
-        most = max(
-            weight * prod(1 if n == 1 else n for n in self._rows(names))
-            for names, weight in zip(self.sets, self.weights, strict=True)
-        )
-        if most * records >= 1 << 62:
+        if self.largest * records >= 1 << 62:
             raise RefusedError(
                 "interactions of this many values and records leave 64-bit integers. Use smaller weights.",
                 code="query.overflow",

@@ -15,7 +15,7 @@ import numpy as np
 
 from policygraph.errors import InputError
 from policygraph.public.domain import Domain
-from policygraph.public.query.base import Ints, Norm, Part, Query
+from policygraph.public.query.base import Ints, Norm, Part, Query, whole_weights
 
 __all__ = ["CuboidQuery", "all_cuboids", "cuboid", "cuboids"]
 
@@ -58,13 +58,7 @@ class CuboidQuery(Query):
             raise InputError(
                 "the same cuboid is asked for twice: expected each once.", code="query.duplicate"
             )
-        self.weights = (1,) * len(self.sets) if weights is None else tuple(int(w) for w in weights)
-        if len(self.weights) != len(self.sets) or any(weight < 1 for weight in self.weights):
-            raise InputError(
-                f"weights={list(self.weights)}: expected a positive integer for each of {len(self.sets)} cuboids.",
-                code="query.weights",
-                value=weights,
-            )
+        self.weights = whole_weights((1,) * len(self.sets) if weights is None else weights, len(self.sets))
         if 2 * sum(weight * weight for weight in self.weights) >= 1 << 62:
             raise InputError(
                 "the weights are too large for exact 64-bit sums: expected smaller ones, only their ratios matter.",

@@ -1,0 +1,74 @@
+"""Attempts to break cubes, measures, questions one by one and sparse lists: each test is an attack that once worked, or should never."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import policygraph as pg
+from policygraph.errors import InputError, RefusedError
+from policygraph.public.cubes.choose import Choice
+from policygraph.public.query.blocks import BlockQuery
+from policygraph.public.query.cuboids import CuboidQuery
+
+DOMAIN = pg.Domain({"a": 3, "b": 2, "c": 2})
+SETS = [("a", "b"), ("c",), ("a", "b", "c")]
+
+
+@pytest.mark.parametrize(
+    "weights", [(1.99, 1), (1.0, 1), (Fraction(3, 2), 1), (True, 1), (0, 1), (1,), (1, 1, 1)]
+)
+def test_weights_of_a_choice_are_never_cut_to_whole_numbers(weights):
+    """Noise was scaled to int(1.99) = 1 while 1.99 times the counts were measured: half of what was promised."""
+    sets = (("a", "b"), ("a",))
+    with pytest.raises(InputError) as caught:
+        Choice(sets, weights)
+    assert caught.value.code == "query.weights"
+    for query in (CuboidQuery, BlockQuery):
+        with pytest.raises(InputError):
+            query(DOMAIN, sets, weights)
+
+
+def test_a_choice_takes_whole_numbers_of_numpy():
+    assert Choice((("a",),), (np.int64(3),)).weights == (3,)
+    with pytest.raises(InputError):
+        Choice((("a",),), (1,), "cells")
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_sensitivities_of_interactions_grow_with_their_weights(norm):
+    """Entries beyond 64 bits wrapped around, and a certificate called a ninth of the sensitivity exact."""
+    policies = [
+        pg.Policy(DOMAIN, constraints=[pg.Cuboid("a"), pg.Cuboid("b")]),
+        pg.Policy(DOMAIN, pg.PolicyGraph.attribute(DOMAIN), [pg.Cuboid("a")]),
+        pg.Policy(DOMAIN, pg.PolicyGraph.full(DOMAIN)),
+        pg.Policy(DOMAIN),
+    ]
+    for policy in policies:
+        small = pg.sensitivity(BlockQuery(DOMAIN, SETS, [1, 2, 3]), policy, norm=norm)
+        for factor in (2**20, 2**47):
+            large = pg.sensitivity(
+                BlockQuery(DOMAIN, SETS, [factor, 2 * factor, 3 * factor]), policy, norm=norm
+            )
+            assert large.power == small.power * (factor if norm == "l1" else factor**2)
+    with pytest.raises(InputError) as caught:
+        BlockQuery(DOMAIN, SETS, [2**61, 2**62, 3])
+    assert caught.value.code == "query.weights"
+
+
+def test_counts_beyond_64_bits_are_refused_before_the_charge(tmp_path):
+    """The refusal depends on the number of records, and came after the charge."""
+    ledger = pg.Ledger(tmp_path / "budget.db")
+    query = pg.queries.cuboids(DOMAIN, [["a"]])
+    for choice in (
+        Choice(((), ("a",)), (1, 2**47), "interactions"),
+        Choice((("a",),), (2**30,)),
+    ):
+        ready = pg.Cube().on(choice, query, pg.Policy(DOMAIN), pg.Epsilon(2**20))
+        table = [2**40] + [0] * 11
+        with pytest.raises(RefusedError) as caught:
+            pg.release(query, pg.Policy(DOMAIN), table, epsilon=2**20, mechanism=ready, ledger=ledger)
+        assert caught.value.code == "query.overflow"
+    assert ledger.history() == []
