@@ -69,9 +69,7 @@ def adult(low: int, high: int, seeds: int, *, with_peer: bool) -> None:
     query = pg.queries.cuboids(domain, level(domain, low, high))
     masks = [lattice.mask(names) for names in query.sets]
     true = all_sums(lattice, counts.reshape(domain.shape), lattice.base, masks)
-    print(
-        f"\nAdult, {low}- to {high}-way tables: root mean squared error of a cell / seconds after the noise"
-    )
+    print(f"\nAdult, {low}- to {high}-way tables: root mean squared error of a cell / time after the noise")
     losses = (("epsilon = 1", pg.Epsilon(1)), ("rho = 1/2", pg.Rho("1/2")))
     for said, loss in losses if high < 8 else losses[:1]:
         for strategy in ("all", "unequal") if high < 8 else ("unequal",):

@@ -110,7 +110,7 @@ def meet(family: Family, tables: Tables, exact: Tables, facts: Sequence[Fact]) -
     top = float(np.abs(laid).max(initial=1.0)) * max(
         (max(lattice.shape(m), default=1) for m in masks), default=1
     )
-    bits = min(30, BITS - int(np.ceil(np.log2(max(top, 1.0)))))
+    bits = min(38, BITS - int(np.ceil(np.log2(max(top, 1.0)))))
     if bits < 0:
         raise RefusedError("the counts are too large to meet public sums exactly.", code="cubes.overflow")
     scale = 1 << bits
