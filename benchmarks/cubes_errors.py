@@ -1,6 +1,6 @@
 """Measured errors of cubes of Adult: every method at every epsilon as table and plot; and stated variances against measured ones.
 
-    python benchmarks/cubes_errors.py [--runs 5] [--table FILE.md] [--plot FILE.png]
+    python benchmarks/cubes_errors.py [--runs 5] [--only All BMaxC ...] [--epsilons 1 ...] [--table FILE.md] [--plot FILE.png]
     python benchmarks/cubes_errors.py --variances [--runs 1000]
 
 Reads ``adult/adult.data`` in the folder ``POLICYGRAPH_DATA`` (default: ``../shared/data`` beside the repository).
@@ -45,7 +45,9 @@ def methods(half):
     yield "UnequalMaxC", Unequal("max"), "least-squares"
 
 
-def errors(runs: int) -> dict[str, list[tuple[float, float, float, float, float]]]:
+def errors(
+    runs: int, only: list[str], epsilons: list[str]
+) -> dict[str, list[tuple[float, float, float, float, float]]]:
     """For each method and epsilon: largest and mean measured error over cuboids, and both expected standard deviations."""
     counts = adult_counts()
     if counts is None:
@@ -59,9 +61,11 @@ def errors(runs: int) -> dict[str, list[tuple[float, float, float, float, float]
     half = Fraction(plain.objective) / 2
     results: dict[str, list[tuple[float, float, float, float, float]]] = {}
     for name, strategy, consistency in methods(half):
+        if only and name not in only:
+            continue
         # Choices do not depend on epsilon when the bound is scaled with it.
         choice = pg.Cube(strategy, consistency=consistency).calibrate(query, policy, pg.Epsilon(1)).choice
-        for epsilon in EPSILONS:
+        for epsilon in epsilons:
             loss = pg.Epsilon(epsilon)
             ready = pg.Cube(consistency=consistency).on(choice, query, policy, loss)
             highest, means, start = [], [], time.perf_counter()
@@ -93,13 +97,18 @@ def errors(runs: int) -> dict[str, list[tuple[float, float, float, float, float]
 def table(results) -> str:
     """The measured errors as Markdown, each with its share of All."""
     lines = [
-        "| | " + " | ".join(f"epsilon = {e}" for e in EPSILONS) + " | of All | deviation, of All |",
-        "|---|" + "---|" * (len(EPSILONS) + 2),
+        "| | "
+        + " | ".join(f"epsilon = {row[0]:g}" for row in results["All"])
+        + " | of All | deviation, of All |",
+        "|---|" + "---|" * (len(results["All"]) + 2),
     ]
     base = results["All"]
     for name, rows in results.items():
         shown = " | ".join(f"{row[1]:,.1f} / {row[2]:,.1f}" for row in rows)
-        of = [np.mean([row[k] / all_[k] for row, all_ in zip(rows, base, strict=True)]) for k in (1, 2, 3, 4)]
+        # Errors fall as epsilon grows, so that epsilon times error is averaged before the ratio is taken.
+        of = [
+            sum(row[0] * row[k] for row in rows) / sum(row[0] * row[k] for row in base) for k in (1, 2, 3, 4)
+        ]
         lines.append(f"| {name} | {shown} | {of[0]:.2f} / {of[1]:.2f} | {of[2]:.2f} / {of[3]:.2f} |")
     return "\n".join(lines)
 
@@ -205,6 +214,8 @@ def _compare(domain, policy, known, loss, strategy, consistency, counts, runs, q
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int)
+    parser.add_argument("--only", nargs="*", help="some of the methods, All among them")
+    parser.add_argument("--epsilons", nargs="*")
     parser.add_argument("--table")
     parser.add_argument("--plot")
     parser.add_argument("--variances", action="store_true")
@@ -212,7 +223,7 @@ def main() -> None:
     if chosen.variances:
         variances(chosen.runs or 1000)
         return
-    results = errors(chosen.runs or 5)
+    results = errors(chosen.runs or 5, chosen.only or [], chosen.epsilons or list(EPSILONS))
     print(table(results))
     if chosen.table:
         Path(chosen.table).write_text(table(results) + "\n", encoding="utf-8")
