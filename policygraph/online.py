@@ -38,6 +38,8 @@ __all__ = ["OnlineAnswer", "OnlineCube"]
 
 WAIT_SECONDS = 600.0
 """How long a question waits for another process that is asking on the same ledger."""
+ENTRY = Fraction(1, 10**9)
+"""What the first table of a policy costs in an account when it is exact: the ledger must know under which policies data were told."""
 
 
 def _noises(measured: list[Measurement]) -> list[tuple[int, float]]:
@@ -125,7 +127,8 @@ class OnlineCube:
 
     Notes
     -----
-    The rule: (1) A cuboid that no neighbour step changes is given exactly. (2) All tables on record that were made from this very
+    The rule: (1) A cuboid that no neighbour step changes is given exactly; it costs nothing, but for an entry of 10^-9 if it is the first
+    table under this policy, since a table that is exact under one policy may be secret under another one of the same account. (2) All tables on record that were made from this very
     data, under this policy, with noise of this kind, are combined by least squares. If the deviation that results (known without
     data) is no larger than the one asked for, or than that of a fresh table at the loss asked for, this is the answer and costs
     nothing. (3) Otherwise the cuboid itself is measured, at the least loss (rounded up to three digits) with which the combination
@@ -242,8 +245,20 @@ class OnlineCube:
             When it would cost more than ``most``.
         """
         mask = self.lattice.mask(names)
-        _, loss = self.rule.decide(mask, _noises(self.released()), *self._asked(deviation, epsilon, rho))
-        return loss
+        now, loss = self.rule.decide(mask, _noises(self.released()), *self._asked(deviation, epsilon, rho))
+        return self._entry() if now == 0 else loss
+
+    def _entry(self) -> Loss | None:
+        """What an exact table costs: nothing once the account has an entry under this policy.
+
+        Notes
+        -----
+        A table that no step of this policy changes can be secret under another policy: the total, for example. Given out without a line in the
+        ledger, it would escape the refusal of a further policy, now and later.
+        """
+        account = find_account(self.book, self._counts.fingerprint, self.dataset)
+        known = {entry.policy for entry in self.book.history(account)}
+        return None if self.policy.fingerprint in known else self.rule.loss(ENTRY)
 
     def ask(
         self,
@@ -275,6 +290,9 @@ class OnlineCube:
         with self._alone():
             measured = self.released()
             variance, loss = self.rule.decide(mask, _noises(measured), target, fixed)
+            exact = variance == 0
+            if exact:
+                loss = self._entry()
             if loss is not None:
                 perform(
                     CuboidQuery(self.lattice.domain, [self.lattice.names(mask)]),
@@ -290,7 +308,7 @@ class OnlineCube:
                     **{self.kind: loss.value},  # type: ignore[arg-type]
                 )
                 before, measured = len(measured), self.released()
-                if len(measured) == before:
+                if len(measured) == before and not exact:
                     raise LedgerError(
                         "the table that was just measured is not on record: nothing was answered.",
                         code="online.record",
@@ -326,8 +344,12 @@ class OnlineCube:
         reach = reach_95(variance, measured, self._law) if measured else 0.0
         table = cube_table(self.lattice.domain, names, values, float(variance**0.5), reach)
         lines = []
-        if variance == 0:
+        if variance == 0 and loss is None:
             lines.append("No neighbour step changes this table, so that it is exact and costs nothing.")
+        elif variance == 0:
+            lines.append(
+                f"No neighbour step changes this table, so that it is exact; {loss} was charged, once, to enter the policy in the ledger."
+            )
         elif loss is None:
             lines.append("What was released already is accurate enough, so that nothing was charged.")
         else:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import policygraph as pg
-from policygraph.errors import InputError, RefusedError
+from policygraph.errors import BudgetError, InputError, RefusedError
 from policygraph.public.cubes.choose import Choice
 from policygraph.public.query.blocks import BlockQuery
 from policygraph.public.query.cuboids import CuboidQuery
@@ -72,3 +72,21 @@ def test_counts_beyond_64_bits_are_refused_before_the_charge(tmp_path):
             pg.release(query, pg.Policy(DOMAIN), table, epsilon=2**20, mechanism=ready, ledger=ledger)
         assert caught.value.code == "query.overflow"
     assert ledger.history() == []
+
+
+def test_exact_tables_of_one_policy_do_not_escape_the_ledger(tmp_path):
+    """The total is exact under a bounded policy and secret under another: it was given out without a line in the ledger."""
+    bounded, unbounded = pg.Policy(DOMAIN, pg.PolicyGraph.full(DOMAIN)), pg.Policy(DOMAIN)
+    counts = np.arange(12)
+    first = tmp_path / "first.db"
+    pg.release(pg.queries.cuboid(DOMAIN, "a"), unbounded, counts, epsilon=1, ledger=first)
+    with pytest.raises(BudgetError) as caught:
+        pg.OnlineCube(bounded, counts, first).ask(deviation=1)
+    assert caught.value.code == "budget.further-policy"
+    allowed = pg.OnlineCube(bounded, counts, first, compose_policies=True)
+    assert allowed.ask(deviation=1).values.tolist() == [66]
+    second = tmp_path / "second.db"
+    assert pg.OnlineCube(bounded, counts, second).ask(deviation=1).values.tolist() == [66]
+    with pytest.raises(BudgetError) as caught:
+        pg.release(pg.queries.cuboid(DOMAIN, "a"), unbounded, counts, epsilon=1, ledger=second)
+    assert caught.value.code == "budget.further-policy"

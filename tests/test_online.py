@@ -216,10 +216,13 @@ def test_exact_tables_are_free_and_help_the_others(tmp_path):
     domain = domain_of((2, 3))
     policy = pg.Policy(domain, constraints=[pg.Cuboid("a0")])
     cube = pg.OnlineCube(policy, [1, 2, 3, 4, 5, 6], tmp_path / "budget.db", kind="rho")
-    for names, values in ((("a0",), [6, 15]), ((), [21])):
+    entry = pg.Rho("1/1000000000")
+    assert cube.cost("a0", deviation=1) == entry
+    for names, values, spent in ((("a0",), [6, 15], entry), ((), [21], None), (("a0",), [6, 15], None)):
         made = cube.ask(*names, deviation="1/1000")
-        assert (made.values.tolist(), made.deviation, made.spent, made.private) == (values, 0, None, True)
-    assert cube.book.datasets() == []
+        assert (made.values.tolist(), made.deviation, made.spent, made.private) == (values, 0, spent, True)
+    assert cube.cost("a0", deviation=1) is None
+    assert cube.book.datasets()[0].spent == entry
     joint = cube.ask("a0", "a1", rho="1/2")
     assert joint.spent == pg.Rho("1/2")
     assert joint.values.reshape(2, 3).sum(axis=1).tolist() == [6, 15]
