@@ -1,7 +1,8 @@
 """A first graph with given degrees and group counts. Owns :func:`first_graph`.
 
 Degrees are split over groups by flow, then blocks are filled with the largest first. What does not fit is left as double
-edges or loops for the switches to repair. Works on plain arrays; imports nothing of ours.
+edges or loops for the switches to repair. Works on plain arrays; imports
+``_fill_kernels`` beside it.
 """
 
 from __future__ import annotations
@@ -40,34 +41,53 @@ def split_degrees(degrees: Ints, room: Ints, wanted: Ints) -> Ints:
     >>> split_degrees(np.array([3, 1]), np.array([[1, 4], [1, 4]]), np.array([2, 2])).tolist()
     [[1, 2], [1, 0]]
     """
+    share = degrees[:, None] * wanted[None, :] // max(int(degrees.sum()), 1)
+    share = np.minimum(share, room)
+    # With the shares settled only what rounding left over has to flow, which is little and fast; where room is scarce that can
+    # fail, and then the shares are free again.
+    rest = _flow(degrees - share.sum(axis=1), room - share, wanted - share.sum(axis=0))
+    if rest is not None:
+        rest += share
+        return rest
+    whole = _flow(degrees, room, wanted, share)
+    if whole is None:
+        raise ValueError("degrees and wanted ends have different sums")
+    return whole
+
+
+def _flow(degrees: Ints, room: Ints, wanted: Ints, share: Ints | None = None) -> Ints | None:
+    """Split degrees at least cost, up to ``share`` for nothing and then above ``room``; without shares never, which may fail."""
     from ortools.graph.python import min_cost_flow
 
     n, k = room.shape
-    total = max(int(degrees.sum()), 1)
-    share = np.minimum(degrees[:, None] * wanted[None, :] // total, room)
     flow = min_cost_flow.SimpleMinCostFlow()
     node, group = (side.ravel() for side in np.indices((n, k)))
     live = (degrees[node] > 0) & (wanted[group] > 0)
     node, group = node[live], group[live]
-    left = (room - share)[node, group]
-    arcs: list[tuple[Ints, Ints]] = [(share[node, group], np.zeros(len(node), dtype=np.int64))]
+    arcs: list[tuple[Ints, int]] = []
+    left = np.minimum(room[node, group], degrees[node])
+    if share is not None:
+        arcs = [(share[node, group], 0), (degrees[node], OVERFULL)]
+        left = room[node, group] - share[node, group]
     for cost, size in enumerate(STEPS, start=1):
         step = np.minimum(left, size)
-        arcs.append((step, np.full(len(node), cost, dtype=np.int64)))
+        arcs.append((step, cost))
         left = left - step
-    arcs.append((left, np.full(len(node), len(STEPS) + 1, dtype=np.int64)))
-    arcs.append((degrees[node], np.full(len(node), OVERFULL, dtype=np.int64)))
+    arcs.append((left, len(STEPS) + 1))
     cells: list[Ints] = []
     for width, price in arcs:
         open_ = np.flatnonzero(width > 0)
         cells.append(open_)
         flow.add_arcs_with_capacity_and_unit_cost(
-            node[open_].astype(np.int32), (n + group[open_]).astype(np.int32), width[open_], price[open_]
+            node[open_].astype(np.int32),
+            (n + group[open_]).astype(np.int32),
+            width[open_],
+            np.full(len(open_), price, dtype=np.int64),
         )
     supply = np.concatenate([degrees, -wanted]).astype(np.int64)
     flow.set_nodes_supplies(np.arange(n + k, dtype=np.int32), supply)
     if flow.solve() != flow.OPTIMAL:
-        raise ValueError("degrees and wanted ends have different sums")
+        return None
     at = np.concatenate(cells)
     out = np.zeros((n, k), dtype=np.int64)
     np.add.at(out, (node[at], group[at]), flow.flows(np.arange(len(at), dtype=np.int32)))
@@ -141,50 +161,36 @@ def _largest(ends: Ints, n: int) -> Ints:
 
 def _between(left: Ints, ends: Ints, right: Ints, others: Ints, *, bar: bool) -> tuple[Ints, Ints]:
     """Join two lists of nodes: each node on the left, largest first, to the right ones that need most (Gale and Ryser)."""
-    ends, others = ends.copy(), others.copy()
-    tails: list[Ints] = []
-    heads: list[Ints] = []
-    for at in np.argsort(-ends, kind="stable"):
-        if not ends[at]:
-            break
-        own = np.flatnonzero(right == left[at]) if bar else np.zeros(0, dtype=np.int64)
-        kept = others[own].copy()
-        others[own] = 0
-        chosen = _largest(others, int(ends[at]))
-        others[chosen] -= 1
-        others[own] = kept
-        ends[at] -= len(chosen)
-        tails.append(np.full(len(chosen), left[at]))
-        heads.append(right[chosen])
+    from policygraph.published.networks._fill_kernels import fill_between
+
+    ends = ends.astype(np.int64)
+    order = np.argsort(-others, kind="stable")
+    needs = others[order].astype(np.int64)
+    own = np.full(len(left), -1, dtype=np.int64)
+    if bar:
+        _, here, there = np.intersect1d(left, right, return_indices=True)
+        own[here] = there
+    tails, heads = np.empty((2, int(ends.sum())), dtype=np.int64)
+    used = fill_between(ends, np.argsort(-ends, kind="stable"), needs, order, own, tails, heads)
     # Whatever is left over is joined as it comes.
-    tails.append(np.repeat(left, ends))
-    heads.append(np.repeat(right, others))
-    return np.concatenate(tails), np.concatenate(heads)
+    tails[used:] = np.repeat(np.arange(len(left)), ends)
+    heads[used:] = np.repeat(order, needs)
+    return left[tails], right[heads]
 
 
 def _inside(nodes: Ints, ends: Ints) -> tuple[Ints, Ints]:
     """Join nodes of one list: the one that needs most to those that need most after it (Havel and Hakimi)."""
-    ends = ends.copy()
-    tails: list[Ints] = []
-    heads: list[Ints] = []
-    open_ = ends.copy()
-    for _ in range(len(nodes)):
-        at = int(np.argmax(open_))
-        if open_[at] <= 0:
-            break
-        need = int(open_[at])
-        open_[at] = 0
-        chosen = _largest(open_, need)
-        open_[chosen] -= 1
-        ends[chosen] -= 1
-        ends[at] -= len(chosen)
-        tails.append(np.full(len(chosen), nodes[at]))
-        heads.append(nodes[chosen])
-    rest = np.repeat(nodes, ends)
+    from policygraph.published.networks._fill_kernels import fill_inside
+
+    order = np.argsort(-ends, kind="stable")
+    needs = ends[order].astype(np.int64)
+    tails, heads = np.empty((2, int(ends.sum()) // 2), dtype=np.int64)
+    used = fill_inside(needs, order, tails, heads)
+    rest = np.repeat(order, needs)
     half = len(rest) // 2
-    tails.append(rest[:half])
-    heads.append(rest[half:])
-    return np.concatenate(tails), np.concatenate(heads)
+    tails[used:] = rest[:half]
+    heads[used:] = rest[half:]
+    return nodes[tails], nodes[heads]
 
 
 def any_graph(out: Ints, into: Ints, *, directed: bool, loops: bool) -> tuple[Ints, Ints]:
