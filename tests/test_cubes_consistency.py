@@ -575,6 +575,15 @@ def test_everything_known_is_published_as_it_is(options):
     assert made.cuboid("work").values.tolist() == TABLE.reshape(6, 2).sum(axis=0).tolist()
 
 
+@pytest.mark.parametrize("options", ALL, ids=str)
+def test_a_cube_without_a_possible_record_is_empty(options):
+    domain = pg.Domain({"a": 2})
+    policy = pg.Policy(domain, constraints=[pg.StructuralZero([{"a": [0, 1]}])])
+    ready = pg.Cube("all", **options).calibrate(pg.queries.all_cuboids(domain), policy, pg.Epsilon(1))
+    made = ready.run([0, 0], pg.SeededSource(1))
+    assert [t.values.tolist() for t in made.tables] == [[0.0], [0.0, 0.0]]
+
+
 def test_weighted_counts_of_any_sign_are_met():
     fact = pg.LinearCount([({"sex": "F"}, 2), ({"age": 1}, -1), ({"work": 1, "age": 2}, 3)])
     policy = pg.Policy(DOMAIN, constraints=[fact])

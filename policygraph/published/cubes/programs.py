@@ -107,6 +107,8 @@ def program_cells(
     elif not nonnegative:
         masks = [lattice.mask(names) for names in choice.sets]
         cells = away(lattice, top, [*masks, *known, *(fact.mask for fact in facts)])
+    if not len(cells):
+        return np.zeros(lattice.shape(top))
     rows = rows[:, cells]
     held, values = _exact_rows(lattice, top, known, facts, cells)
     if rows.nnz + held.nnz > PROGRAM_ENTRIES:
