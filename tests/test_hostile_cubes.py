@@ -90,3 +90,33 @@ def test_exact_tables_of_one_policy_do_not_escape_the_ledger(tmp_path):
     with pytest.raises(BudgetError) as caught:
         pg.release(pg.queries.cuboid(DOMAIN, "a"), unbounded, counts, epsilon=1, ledger=second)
     assert caught.value.code == "budget.further-policy"
+
+
+def test_no_value_of_a_record_stops_a_sum_or_is_told():
+    """An unsigned 128-bit value was no signed one: one record ended the release, and the error had its value."""
+    import duckdb
+
+    from policygraph.private.counting.measures import count_measure
+
+    domain, measure = pg.Domain({"s": ["x"]}), pg.Measure("v", 0, 10, missing=3)
+    values = [
+        "340282366920938463463374607431768211455::UHUGEINT",
+        "'170141183460469231731687303715884105727'::HUGEINT",
+    ]
+    values += [
+        "'inf'::DOUBLE",
+        "'-inf'::DOUBLE",
+        "'nan'::DOUBLE",
+        "NULL::INTEGER",
+        "'1e999'",
+        "'-'",
+        "TRUE",
+        "DATE '2020-01-01'",
+    ]
+    levels = [10, 10, 10, 0, 3, 3, 10, 3, 1, 3]
+    for value, level in zip(values, levels, strict=True):
+        made = count_measure(duckdb.sql(f"SELECT 'x' AS s, {value} AS v"), domain, measure)
+        assert (value, made.vector().tolist(), made.sums(["s"]).tolist()) == (value, [1], [level])
+    with pytest.raises(InputError) as caught:
+        pg.Measure("v", 0, Fraction(1, 10**300), Fraction(1, 10**309))
+    assert caught.value.code == "measure.unit"

@@ -18,6 +18,9 @@ __all__ = ["MOST_LEVELS", "Measure"]
 MOST_LEVELS = 10**9
 """Most units between 0 and an end of the range; sums of levels then fit 64 bits for billions of records."""
 
+FINEST = 10**100
+"""Units and their inverses are at most this, so that values in units are floats."""
+
 
 @dataclass(frozen=True, init=False)
 class Measure:
@@ -63,9 +66,9 @@ class Measure:
                 f"column={column!r}: expected the name of a column.", code="measure.column", value=column
             )
         start, end, step = as_fraction(low, "low"), as_fraction(high, "high"), as_fraction(unit, "unit")
-        if step <= 0:
+        if not Fraction(1, FINEST) <= step <= FINEST:
             raise InputError(
-                f"unit={show(step)}: expected a number > 0, such as 1 or 0.01.",
+                f"unit={show(step)}: expected a number > 0, such as 1 or 0.01, from 10^-100 to 10^100.",
                 code="measure.unit",
                 value=unit,
             )

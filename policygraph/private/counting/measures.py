@@ -272,7 +272,8 @@ def level_sql(value: str, kind: str, measure: Measure) -> str:
     'CASE WHEN x IS NOT NULL THEN least(greatest(CAST(x AS HUGEINT), 0), 9)::BIGINT END'
     """
     low, high, unit = measure.lowest, measure.highest, measure.unit
-    if kind in WHOLE and unit == 1:
+    # Unsigned 128-bit numbers do not all fit a signed one, and the engine would say which one does not.
+    if kind in WHOLE and kind != "UHUGEINT" and unit == 1:
         number, made = value, f"least(greatest(CAST({value} AS HUGEINT), {low}), {high})::BIGINT"
     else:
         shown = f"TRY_CAST({value} AS DOUBLE)" if kind != "VARCHAR" else f"TRY_CAST(trim({value}) AS DOUBLE)"
