@@ -117,12 +117,12 @@ def geometric_weights(rate: Fraction, count: int, bits: int, *, endless: bool) -
     return Weights(lows, highs, (low << bits) // (one - ratio_low), -(-(high << bits) // (one - ratio_high)))
 
 
-def gaussian_weights(rate: Fraction, count: int, bits: int) -> Weights:
-    """Enclose exp(-rate * h**2) for h < count and the sum over h >= count.
+def gaussian_weights(rate: Fraction, count: int, bits: int, start: int = 0) -> Weights:
+    """Enclose exp(-rate * (h**2 + 2 * start * h)) for h < count and the sum over h >= count.
 
     Notes
     -----
-    w(h+1) / w(h) = exp(-rate * (2h+1)), and this ratio itself falls by the factor exp(-2 rate) at each step.  So
+    w(h+1) / w(h) = exp(-rate * (2h+1 + 2 start)), and this ratio itself falls by the factor exp(-2 rate) at each step.  So
     w(h + j) <= w(h) * r**j with r = w(h+1) / w(h), and the tail lies between w(count) and
     w(count) / (1 - r) at h = count.
 
@@ -133,7 +133,7 @@ def gaussian_weights(rate: Fraction, count: int, bits: int) -> Weights:
     [1.0, 0.606531, 0.135335, 0.011109, 0.011455]
     """
     one = 1 << bits
-    ratio_low, ratio_high = exp_neg(rate, bits)
+    ratio_low, ratio_high = exp_neg(rate * (1 + 2 * start), bits)
     fall_low, fall_high = exp_neg(2 * rate, bits)
     low = high = one
     lows, highs = [], []

@@ -226,19 +226,7 @@ class _Beyond(Law):
 
     def weigh(self, count: int, bits: int) -> tuple[Weights, Weights]:
         """Enclose the weights; the left side is empty."""
-        one = 1 << bits
-        ratio_low, ratio_high = exp_neg(self.rate * (1 + 2 * self.start), bits)
-        fall_low, fall_high = exp_neg(2 * self.rate, bits)
-        low = high = one
-        lows, highs = [], []
-        for _ in range(count):
-            lows.append(low)
-            highs.append(high)
-            low = low * ratio_low >> bits
-            high = -(-high * ratio_high >> bits)
-            ratio_low = ratio_low * fall_low >> bits
-            ratio_high = -(-ratio_high * fall_high >> bits)
-        return _NOTHING, Weights(lows, highs, low, -(-(high << bits) // (one - ratio_high)))
+        return _NOTHING, gaussian_weights(self.rate, count, bits, self.start)
 
 
 @lru_cache(maxsize=64)
