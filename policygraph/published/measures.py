@@ -24,6 +24,8 @@ __all__ = ["UNDEFINED", "AverageTable", "MeasureRelease", "average_table", "rati
 
 Floats = npt.NDArray[np.float64]
 UNDEFINED = "undefined: the count is not clearly positive"
+TINY = 1e-60
+"""Squares below this are nothing to divide by."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,10 @@ def ratio_intervals(
     ([1.851, nan], [2.164, nan], [True, False])
     """
     total, many = np.asarray(sums, dtype=np.float64), np.asarray(counts, dtype=np.float64)
-    defined = many > reach_count
+    # A count that only just exceeds its reach, or is next to nothing, gives no quotient of floats; it is not clearly positive then.
+    defined = (many > reach_count) & ((many - reach_count) * (many + reach_count) >= TINY)
     safe = np.where(defined, many, 1.0 + reach_count)
-    square = safe * safe - reach_count**2
+    square = (safe - reach_count) * (safe + reach_count)
     under = reach_sum**2 * square + (reach_count * total) ** 2
     root = np.sqrt(np.maximum(under, 0.0))
     low = np.where(defined, (total * safe - root) / square, np.nan)
