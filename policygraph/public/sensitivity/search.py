@@ -214,7 +214,7 @@ def _search(problem: Problem, policy: Policy, norm: Norm, deadline: float | None
         )
     elif policy.strength == "worst-case" and cap is not None:
         bracket = strengths.longest_capped(problem.matrix, cap, **common, deadline=_left(deadline))
-    elif policy.strength == "markov" and (cap is None or cap >= 4):
+    elif policy.strength == "markov" and (cap is None or cap >= 4 or (cap >= 2 and _is_balanced(problem))):
         bracket = strengths.longest_markov(problem.matrix, **common, deadline=_left(deadline))
     else:
         moves, basis = _listed(problem, policy, deadline)
@@ -235,6 +235,13 @@ def _search(problem: Problem, policy: Policy, norm: Norm, deadline: float | None
         bracket.reason,
         problem.steps,
     )
+
+
+def _is_balanced(problem: Problem) -> bool:
+    """Whether every move adds as many records as it removes, so that a Markov move adds at most two."""
+    from policygraph.public.moves.strengths_columns import record_total
+
+    return record_total(problem.matrix) is not None
 
 
 def _different_columns(matrix: Ints) -> int:
@@ -259,7 +266,15 @@ def _listed(problem: Problem, policy: Policy, deadline: float | None) -> tuple[I
 
     cap = policy.at_most_records
     if policy.strength == "markov":
-        found = list(strengths.markov_moves(problem.matrix, problem.capacity))
+        found = []
+        for move in strengths.markov_moves(problem.matrix, problem.capacity):
+            found.append(move)
+            if len(found) * len(move) > ENTRIES or (deadline is not None and time.monotonic() > deadline):
+                raise RefusedError(
+                    f"{len(found):,} Markov moves and more, too many to list in the time. Allow more time, drop the cap or "
+                    "set it to 4.",
+                    code="moves.cap-deadline",
+                )
         moves = np.array(found, dtype=np.int64).reshape(len(found), len(problem.cells))
         return _capped(moves, cap), None
     basis = graver_basis(
