@@ -42,13 +42,18 @@ def audit(
     """
     from policygraph.api import loss_of
     from policygraph.private.audit import audit as run
-    from policygraph.private.mechanisms import choose
+    from policygraph.private.mechanisms import Cube, choose
     from policygraph.private.noise import SecureSource, SeededSource
 
     read, query = one_query(file)
     loss = loss_of("1" if epsilon is None and rho is None else epsilon, rho, delta)
     with stage("computing the sensitivity") as tell:
-        ready = choose(query, read.policy, loss)
+        mechanism = None if read.cube is None else Cube(**read.cube)
+        ready = (
+            choose(query, read.policy, loss)
+            if mechanism is None
+            else mechanism.calibrate(query, read.policy, loss)
+        )
         report = run(
             ready,
             samples=samples,

@@ -55,7 +55,7 @@ def compare(
         with stage("counting the records"):
             counts = read_data(data, read.policy, read.columns, read.edges)
     with stage("comparing the mechanisms") as tell:
-        made = make(query, read.policy, loss, data=counts, runs=runs, progress=tell)
+        made = make(query, read.policy, loss, data=counts, runs=runs, cube=read.cube, progress=tell)
     if plot is not None:
         with writing(plot):
             made.plot(plot)

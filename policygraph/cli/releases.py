@@ -48,10 +48,12 @@ def release(
     dataset: str | None = typer.Option(
         None, "--dataset", help="Name of the account in the ledger; all charges under one name add up."
     ),
-    mechanism: str = typer.Option(
-        "auto",
+    mechanism: str | None = typer.Option(
+        None,
         "--mechanism",
-        help="A name that `policygraph compare` lists, such as 'edges, consistent'; auto: the least expected error.",
+        help="A name that `policygraph compare` lists, such as cube or 'edges, consistent'; auto: the least expected error. "
+        "Without it: what [cube] in the file says, otherwise auto.",
+        show_default=False,
     ),
     compose_policies: bool = typer.Option(
         False, "--compose-policies", help="Allow data that was released under another policy before."
@@ -100,7 +102,9 @@ def release(
                 delta=delta,
                 ledger=ledger,
                 dataset=dataset,
-                mechanism=named_mechanism(mechanism, query, read.policy, loss_of(epsilon, rho, delta)),
+                mechanism=named_mechanism(
+                    mechanism, query, read.policy, loss_of(epsilon, rho, delta), read.cube
+                ),
                 source=source,
                 columns=read.columns,
                 edges=read.edges,

@@ -218,8 +218,12 @@ def _shown(value: float | None, spread: float | None = None) -> str:
     return f"{value:.4g} ± " + (f"{spread:.2g}" if spread < 10 or spread >= 10_000 else f"{spread:.0f}")
 
 
-def standard_methods(query: Query, policy: Policy, loss: Loss) -> dict[str, Mechanism]:
+def standard_methods(
+    query: Query, policy: Policy, loss: Loss, cube: Mapping[str, Any] | None = None
+) -> dict[str, Mechanism]:
     """The methods that are worth a comparison for this kind of query, policy and loss, by their names.
+
+    ``cube`` are the arguments of a cube that a policy file asks for, in place of the usual ones.
 
     Examples
     --------
@@ -246,13 +250,15 @@ def standard_methods(query: Query, policy: Policy, loss: Loss) -> dict[str, Mech
     if policy.constraints:
         out["free numbers"] = Kernel()
         out["fitted to the facts"] = Fitted()
-    if isinstance(query, CuboidQuery) and len(query.sets) > 1:
-        out["cube"] = Cube()
+    if isinstance(query, CuboidQuery) and (len(query.sets) > 1 or cube is not None):
+        out["cube"] = Cube(**(cube or {}))
     return out
 
 
-def named_mechanism(name: str, query: Query, policy: Policy, loss: Loss) -> Mechanism | Literal["auto"]:
-    """Find the mechanism behind a name of a comparison.
+def named_mechanism(
+    name: str | None, query: Query, policy: Policy, loss: Loss, cube: Mapping[str, Any] | None = None
+) -> Mechanism | Literal["auto"]:
+    """Find the mechanism behind a name of a comparison; without a name the cube of a policy file, if it asks for one.
 
     Raises
     ------
@@ -266,9 +272,11 @@ def named_mechanism(name: str, query: Query, policy: Policy, loss: Loss) -> Mech
     >>> named_mechanism("edges", pg.queries.identity(domain), pg.Policy(domain), pg.Rho(1)).name
     'TransformedGaussian'
     """
+    if name is None:
+        return "auto" if cube is None else Cube(**cube)
     if name == "auto":
         return "auto"
-    known = standard_methods(query, policy, loss)
+    known = standard_methods(query, policy, loss, cube)
     if name not in known:
         raise _unknown([name], known)
     return known[name]
@@ -299,6 +307,7 @@ def compare(
     seed: int | str = 0,
     columns: Mapping[str, str] | None = None,
     edges: Mapping[str, str] | None = None,
+    cube: Mapping[str, Any] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Comparison:
     """Compare mechanisms by their expected errors and, on public or simulated data, by measured errors.
@@ -321,6 +330,8 @@ def compare(
         Of the noise of these runs, which is repeatable and therefore not private.
     columns, edges
         How to read the data; as for :func:`policygraph.release`.
+    cube
+        Arguments of ``pg.Cube`` for the method ``"cube"``, as a policy file has them.
     progress
         Called with a sentence before each method.
 
@@ -345,7 +356,7 @@ def compare(
     _check_kinds(query, policy)
     asked = _loss(loss, epsilon, rho, delta)
     tell = progress or (lambda stage: None)
-    chosen = _named(methods, standard_methods(query, policy, asked))
+    chosen = _named(methods, standard_methods(query, policy, asked, cube))
     if not isinstance(runs, int) or isinstance(runs, bool) or runs < 1:
         raise InputError(f"runs={runs!r}: expected a whole number >= 1.", code="compare.runs", value=runs)
     counts = None if data is None else _counts(data, query, policy, columns, edges)

@@ -22,7 +22,7 @@ from policygraph.public.files.problems import PolicyFileError, Problem, Problems
 from policygraph.public.files.releases import combine, read_releases
 from policygraph.public.files.shapes import check_shape
 from policygraph.public.policy import Policy
-from policygraph.public.query import Query
+from policygraph.public.query import CuboidQuery, Query
 
 __all__ = ["PolicyFile", "json_schema", "load", "loads"]
 
@@ -47,6 +47,8 @@ class PolicyFile:
         None when there is none.
     edges
         Rules for an edge list (``duplicates``, ``loops``); None when there is none.
+    cube
+        How several tables are published together, as ``pg.Cube(**file.cube)`` takes it; None when the file does not say.
     text
         The file as it was read.
     path
@@ -60,6 +62,7 @@ class PolicyFile:
     edges: Mapping[str, str] | None = None
     text: str = field(default="", repr=False)
     path: str | None = None
+    cube: Mapping[str, Any] | None = None
 
 
 def load(path: str | os.PathLike[str]) -> PolicyFile:
@@ -108,7 +111,7 @@ def json_schema() -> dict[str, Any]:
     Examples
     --------
     >>> sorted(json_schema()["properties"])
-    ['data', 'domain', 'neighbours', 'network', 'public', 'release']
+    ['cube', 'data', 'domain', 'neighbours', 'network', 'public', 'release']
     """
     from policygraph.public.files.schema import File
 
@@ -133,7 +136,14 @@ def _read(text: str, path: str | None) -> PolicyFile:
             data = given.get("data", {})
             edges = {key: data[key] for key in EDGE_RULES if data.get(key, "error") != "error"}
             return PolicyFile(
-                policy, tuple(releases), query, data.get("columns"), edges or None, text=text, path=path
+                policy,
+                tuple(releases),
+                query,
+                data.get("columns"),
+                edges or None,
+                text=text,
+                path=path,
+                cube=_cube(given.get("cube")),
             )
     raise PolicyFileError(source, problems.listed())
 
@@ -147,6 +157,13 @@ def _syntax(message: str) -> Problem:
     )
     column = f", column {at.group(2)}" if at else ""
     return Problem("", f"this is no TOML{column}: {what}.", int(at.group(1)) if at else None)
+
+
+def _cube(given: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The arguments of a cube in Python, which says None where TOML has no such value."""
+    if given is None:
+        return None
+    return {key: None if value == "none" else value for key, value in given.items()}
 
 
 def _plain_data(data: dict[str, Any]) -> dict[str, Any]:
@@ -225,6 +242,8 @@ def _read_parts(
     if problems.under("release"):
         return None
     query = _try(lambda: combine(releases), ("release",), problems)
+    if "cube" in given and query is not None and not isinstance(query, CuboidQuery):
+        problems.add(("cube",), "a cube is made of tables of counts: expected only cuboids in [[release]].")
     return None if query is None else (policy, releases, query)
 
 

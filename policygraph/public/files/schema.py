@@ -21,6 +21,9 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from policygraph.errors import InputError
+from policygraph.exact import as_fraction
+
 __all__ = ["FACTS", "RELEASES", "File", "Release"]
 
 FACTS = ("total", "cuboid", "cells", "count", "zeros", "degrees", "in_degrees", "out_degrees", "edges")
@@ -126,6 +129,16 @@ def _number(value: Any) -> Any:
     return value
 
 
+def _probability(value: Any) -> Any:
+    try:
+        good = 0 < as_fraction(_number(value), "offset") < 1
+    except InputError:
+        good = False
+    if not good:
+        raise _wrong("a probability between 0 and 1, such as 0.01 or '1/100'")
+    return value
+
+
 def _true(value: Any) -> Any:
     if value is not True:
         raise _wrong("true (or leave it out)")
@@ -187,6 +200,9 @@ Equals = Annotated[
 Yes = Annotated[Any, PlainValidator(_true), WithJsonSchema({"const": True})]
 Number = Annotated[
     Any, PlainValidator(_number), WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]})
+]
+Probability = Annotated[
+    Any, PlainValidator(_probability), WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]})
 ]
 Names = list[StrictStr]
 Positive = Annotated[StrictInt, Field(ge=1)]
@@ -375,6 +391,35 @@ class Release(_OneOf):
         return value
 
 
+class Cube(_Table):
+    """How several tables of counts are published together: the arguments of ``pg.Cube``."""
+
+    strategy: Literal["all", "base", "bmax", "unequal", "unequal-max", "fourier"] = Field(
+        "unequal", description="What is measured."
+    )
+    consistency: Literal["least-squares", "least-absolute", "least-maximum", "none"] = Field(
+        "least-squares", description="In which sense tables that agree are near the noisy numbers."
+    )
+    nonnegative: StrictBool = Field(False, description="No count is negative.")
+    whole: StrictBool = Field(False, description="All counts are whole numbers.")
+    offset: Probability = Field(
+        None, description="Counts are shifted so that they are negative with this probability only."
+    )
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Cube:
+        made = self.nonnegative or self.whole
+        if self.consistency == "none" and (made or self.offset is not None):
+            raise _wrong(
+                "a consistency other than none beside nonnegative, whole or offset, which are made on one finest table"
+            )
+        if self.offset is not None and (made or self.consistency != "least-squares"):
+            raise _wrong(
+                "offset alone: it is added to least-squares tables that are neither nonnegative nor whole"
+            )
+        return self
+
+
 class Data(_Table):
     """How records are read."""
 
@@ -400,4 +445,5 @@ class File(_Table):
     release: list[Release] = Field(
         default_factory=list, description="What is released; by default every cell."
     )
+    cube: Cube | None = Field(None, description="How several tables of counts are published together.")
     data: Data | None = None

@@ -84,6 +84,7 @@ def _known_keys(path: tuple[Any, ...]) -> list[str]:
         "neighbours": schema.Neighbours,
         "public": schema.Fact,
         "release": schema.Release,
+        "cube": schema.Cube,
         "data": schema.Data,
         "cells": schema.SomeCells,
         "count": schema.Count,

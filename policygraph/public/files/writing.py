@@ -18,6 +18,7 @@ def dumps(
     *,
     columns: Mapping[str, str] | None = None,
     edges: Mapping[str, str] | None = None,
+    cube: Mapping[str, Any] | None = None,
 ) -> str:
     """Write a policy, and what is released under it, as the text of a policy file.
 
@@ -31,6 +32,8 @@ def dumps(
         Column of an attribute that has another name in the data.
     edges
         Rules for an edge list: ``duplicates``, ``loops``.
+    cube
+        How several tables are published together: arguments of ``pg.Cube``, a strategy by its name.
 
     Returns
     -------
@@ -69,9 +72,21 @@ def dumps(
     if columns or edges:
         more = {**(edges or {}), **({"columns": dict(columns)} if columns else {})}
         spec["data"] = {**spec.get("data", {}), **more}
+    if cube is not None:
+        spec["cube"] = {
+            key: _toml(key, value) for key, value in cube.items() if key == "consistency" or value is not None
+        }
     if listed:
         spec["release"] = [_release(query) for query in listed]
     return tomli_w.dumps(spec)
+
+
+def _toml(key: str, value: Any) -> Any:
+    if value is None:
+        return "none"
+    if key == "offset" and not isinstance(value, (str, int, float)):
+        return str(value)
+    return value
 
 
 def _release(query: Query) -> dict[str, Any]:
