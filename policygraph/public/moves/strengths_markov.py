@@ -34,8 +34,13 @@ from policygraph.public.moves.strengths_columns import (
     read_matrix,
     record_total,
     representatives,
+    seconds_left,
 )
 
+FIRST_CELLS = 600
+"""With more cells a longest Markov move is looked for among so many first."""
+PAIRS_A_SECOND = 5_000_000
+"""Sums of two columns are not begun if there are more than so many for each second that is left."""
 MOST_PAIRS = 50_000_000
 """Pairs of distinct columns that are held at once; 10,000 distinct columns."""
 
@@ -341,19 +346,33 @@ def _longest(
     matrix: Ints, query: Ints | None, norm: Norm, ceiling: int, until: float | None
 ) -> tuple[int, Ints | None, int, bool]:
     best, move = 0, None
+    cells = matrix.shape[1]
+    if cells > FIRST_CELLS:
+        # often a move among some of the cells reaches the ceiling already
+        part = None if query is None else query[:, :FIRST_CELLS]
+        best, short, _, _ = _longest(matrix[:, :FIRST_CELLS], part, norm, ceiling, until)
+        if short is not None:
+            move = np.concatenate([short, np.zeros(cells - FIRST_CELLS, dtype=np.int64)])
+        if best >= ceiling:
+            return best, move, best, True
+        if out_of_time(until):
+            return best, move, ceiling, False
     search = _Search(matrix)
+    left, count = seconds_left(until), len(search.columns)
+    if left is not None and cells > FIRST_CELLS and count * (count + 1) // 2 > PAIRS_A_SECOND * left:
+        return best, move, ceiling, False
     by_cell = None if query is None else np.ascontiguousarray(query.T)
     for size in (4, 3, 2, 1):
-        if query is None and move is not None:
+        if query is None and best >= size:
             break
-        for cells, removed in search.batches(size):
-            if len(cells):
-                values = _lengths(by_cell, cells, removed, norm)
+        for rows, removed in search.batches(size):
+            if len(rows):
+                values = _lengths(by_cell, rows, removed, norm)
                 top = int(np.argmax(values))
                 if move is None or values[top] > best:
                     best = int(values[top])
                     move = change_vector(
-                        search.cells, cells[top, :removed].tolist(), cells[top, removed:].tolist()
+                        search.cells, rows[top, :removed].tolist(), rows[top, removed:].tolist()
                     )
             if best >= ceiling or (query is None and best == size):
                 break
