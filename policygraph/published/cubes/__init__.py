@@ -1,4 +1,4 @@
-"""Cubes from noisy numbers: start at ``fit``, then ``release``."""
+"""Cubes from noisy numbers: start at ``finish``, then ``fit`` and ``release``."""
 
 from policygraph.published.cubes.release import CubeRelease
 

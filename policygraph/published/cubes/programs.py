@@ -23,7 +23,8 @@ PROGRAM_BASE = 1 << 14
 """Cells of the finest table up to which deviations are minimised by linear programs."""
 PROGRAM_ENTRIES = 6_000_000
 """Non-zero coefficients of such a program."""
-SECONDS = 600.0
+SECONDS = 120.0
+"""A program that takes longer is refused."""
 
 
 def away(lattice: Lattice, top: int, masks: Iterable[int]) -> Ints:
@@ -144,7 +145,7 @@ def program_cells(
     found: Any = solved
     if found.status != 0:
         raise RefusedError(
-            f"the linear program of {method} deviations was not solved ({found.message}). Use consistency='least-squares'.",
+            f"the linear program of {method} deviations was not solved ({found.message}). Use consistency='least-squares', or nonnegative=True, which is faster.",
             code="cubes.program",
         )
     made = np.zeros(lattice.size(top))
