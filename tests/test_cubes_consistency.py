@@ -456,15 +456,13 @@ def test_what_cannot_be_asked_together_is_said():
 def test_what_is_too_large_is_refused_with_the_way_out(monkeypatch):
     wide = pg.Domain({f"a{i}": 10 for i in range(9)})
     query = pg.queries.cuboids(wide, [["a0", "a1", "a2"], ["a3", "a4", "a5"], ["a6", "a7", "a8"]])
-    ready = pg.Cube("all", nonnegative=True).calibrate(query, pg.Policy(wide), pg.Epsilon(1))
     with pytest.raises(RefusedError, match="leave out nonnegative and whole") as refused:
-        ready.tables(np.zeros(3000, dtype=np.int64))
+        pg.Cube("all", nonnegative=True).calibrate(query, pg.Policy(wide), pg.Epsilon(1))
     assert refused.value.code == "cubes.finest"
     large = pg.Domain({"a": 200, "b": 100})
     pair = pg.queries.cuboids(large, [["a", "b"]])
-    ready = pg.Cube("all", consistency="least-maximum").calibrate(pair, pg.Policy(large), pg.Epsilon(1))
     with pytest.raises(RefusedError, match=r"16,384.*least-squares") as refused:
-        ready.tables(np.zeros(20_000, dtype=np.int64))
+        pg.Cube("all", consistency="least-maximum").calibrate(pair, pg.Policy(large), pg.Epsilon(1))
     assert refused.value.code == "cubes.program-size"
     monkeypatch.setattr(programs, "PROGRAM_ENTRIES", 10)
     with pytest.raises(RefusedError, match="least-squares"):

@@ -120,3 +120,23 @@ def test_no_value_of_a_record_stops_a_sum_or_is_told():
     with pytest.raises(InputError) as caught:
         pg.Measure("v", 0, Fraction(1, 10**300), Fraction(1, 10**309))
     assert caught.value.code == "measure.unit"
+
+
+def test_what_no_data_allow_is_refused_before_the_charge(tmp_path):
+    """Limits of programs and of exact sums were met after the charge, which bought nothing."""
+    large = pg.Domain({"a": 200, "b": 100})
+    mixed = pg.Policy(DOMAIN, constraints=[pg.LinearCount([({"a": [0]}, 2), ({"b": [1]}, 3)])])
+    cases = [
+        (pg.Policy(large), pg.Cube("base", consistency="least-absolute"), "cubes.program-size"),
+        (mixed, pg.Cube("all"), "cubes.public-sums"),
+        (mixed, pg.Cube("all", whole=True), "cubes.public-sums"),
+        (mixed, pg.Cube("all", offset="1/100"), "cubes.public-sums"),
+    ]
+    ledger = pg.Ledger(tmp_path / "budget.db")
+    for policy, mechanism, code in cases:
+        query = pg.queries.all_cuboids(policy.domain)
+        table = np.ones(policy.domain.size, dtype=int)
+        with pytest.raises(RefusedError) as caught:
+            pg.release(query, policy, table, epsilon=1, mechanism=mechanism, ledger=ledger)
+        assert caught.value.code == code
+    assert ledger.history() == []

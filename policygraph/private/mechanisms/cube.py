@@ -16,6 +16,7 @@ import numpy as np
 
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import as_fraction
+from policygraph.private.counting.counts import DENSE
 from policygraph.private.mechanisms.additive import Additive
 from policygraph.private.mechanisms.base import (
     DENSE_CELLS,
@@ -38,7 +39,7 @@ from policygraph.public.query.base import Query, fingerprint
 from policygraph.public.query.blocks import BlockQuery
 from policygraph.public.query.cuboids import CuboidQuery
 from policygraph.public.sensitivity.certificate import Sensitivity
-from policygraph.published.cubes.cells import union
+from policygraph.published.cubes.cells import finest, union
 from policygraph.published.cubes.errors import cell_factors, published_errors, within_all
 from policygraph.published.cubes.facts import Fact, facts_of, visible
 from policygraph.published.cubes.finish import PLAIN, Finish, Method, finished
@@ -143,10 +144,20 @@ class CubeNoise(Calibrated):
         return Fraction(1)
 
     def check(self, table: Any) -> None:
-        """Refuse data whose weighted sums could leave 64-bit integers, before anything is charged."""
+        """Refuse, before anything is charged, tables too large to count and data whose weighted sums could leave 64 bits."""
         super().check(table)
         if self.measured is None:
             return
+        read = [*(self.lattice.mask(names) for names in self.choice.sets), *self.known]
+        if hasattr(table, "cuboids") and self.lattice.domain.size > DENSE_CELLS:
+            too_large = [mask for mask in read if self.lattice.size(mask) > DENSE]
+            if too_large:
+                raise RefusedError(
+                    f"cuboid {list(self.lattice.names(too_large[0]))} has {self.lattice.size(too_large[0]):,} cells to be counted: expected at "
+                    f"most {DENSE:,}. Ask for fewer attributes.",
+                    code="counts.too-large",
+                    value=self.lattice.names(too_large[0]),
+                )
         records = table.rows if hasattr(table, "rows") else int(np.abs(np.asarray(table)).sum())
         most = self.measured.largest if isinstance(self.measured, BlockQuery) else max(self.choice.weights)
         if most * records >= 1 << 62:
@@ -219,6 +230,17 @@ class CubeNoise(Calibrated):
             top = union(self.published)
             made = {mask: t + self.shift * self.lattice.size(top & ~mask) for mask, t in made.items()}
         return made, fitted
+
+    def rehearse(self) -> None:
+        """Make the tables of no records at all, so that what can be made of no data is refused before any are read or charged."""
+        if self.finish.plain and not self.facts:
+            return
+        sizes = [self.lattice.size(mask) for mask in self.known]
+        if not self.facts and not sizes and self.finish.consistency == "least-squares":
+            finest(self.lattice, [*(self.lattice.mask(names) for names in self.choice.sets), *self.published])
+            return
+        height = (self.measured.height if self.measured else 0) + sum(sizes) + len(self.facts)
+        self._tables(np.zeros(height, dtype=np.int64))
 
     def publish(self, points: Ints, source: Source) -> CubeRelease:
         made, fitted = self._tables(points)
@@ -386,7 +408,8 @@ class Cube(Mechanism):
                     value=names,
                 )
         ready = CubeNoise(name, query, policy, loss, proof, choice, known, facts, finish)
-        _ = ready.cell_factors  # what cannot be met is refused before any data are read
+        _ = ready.cell_factors
+        ready.rehearse()
         return ready
 
 
