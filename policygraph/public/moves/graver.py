@@ -121,7 +121,9 @@ def merged_basis(
     upper = np.array(
         [-1 if capacity is None else min(capacity * size, 2**40) for size in sizes], dtype=np.int64
     )
+    limits.check(0)
     group = _class_group(rows, classes, symmetries)
+    limits.check(0)
     return lattice_graver(classes.matrix, upper, group, limits), classes
 
 

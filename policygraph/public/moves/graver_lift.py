@@ -256,6 +256,7 @@ def lattice_graver(matrix: Objects, upper: Longs, permutations: Longs, limits: L
     [2, 2, 2]
     """
     exact, pivots = pivoted_kernel(matrix)
+    limits.check(0)
     d, n = exact.shape
     if d == 0:
         return np.zeros((0, n), dtype=np.int64)

@@ -210,8 +210,13 @@ def list_group(generators: Longs, limit: int) -> Longs:
     (6, 3)
     """
     n = generators.shape[1]
+    tried = len(generators) + 1
     for fixed in range(n + 1):
         kept = [p for p in generators if np.array_equal(p[:fixed], np.arange(fixed))]
+        if len(kept) == tried:
+            # fewer and fewer are kept, so that these are the ones that were too many
+            continue
+        tried = len(kept)
         elements = _closure(kept, n, limit)
         if elements is not None:
             return elements

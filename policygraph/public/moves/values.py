@@ -102,7 +102,8 @@ def moves_with_values(
     if not kept:
         return np.zeros((0, read.shape[1]), dtype=np.int64)
     small = np.ascontiguousarray(read[:, kept])
-    change = [fibre.bounds.change[j] for j in kept]
+    ranges = fibre.bounds.change
+    change = [ranges[j] for j in kept]
     known = [c for c in change if c is not None]
     largest = max(known) if len(known) == len(change) else None
     cap = _records(fibre)
@@ -297,7 +298,8 @@ def _bound(
     """Triangle inequality over the cells that can change, each by at most its range, and over the records."""
     one = np.eye(fibre.matrix.shape[1], dtype=np.int64)[list(fibre.bounds.kept)]
     sizes = lengths(query, one, "l1").tolist()
-    change = [fibre.bounds.change[j] for j in fibre.bounds.kept]
+    ranges = fibre.bounds.change
+    change = [ranges[j] for j in fibre.bounds.kept]
     bounds = []
     if all(c is not None for c in change):
         bounds.append(sum(c * s for c, s in zip(change, sizes) if c is not None))
