@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
-from policygraph.errors import RefusedError
+from policygraph.errors import InputError, RefusedError
 from policygraph.private.mechanisms.additive import Additive, for_loss
 from policygraph.private.mechanisms.base import Calibrated
+from policygraph.private.mechanisms.cube import Cube, CubeNoise
 from policygraph.private.mechanisms.kernel import Confined, total_error
 from policygraph.private.mechanisms.kernel_choice import ChosenAdditive
 from policygraph.private.mechanisms.kernel_choice import choose as choose_with_facts
@@ -19,10 +21,12 @@ from policygraph.private.mechanisms.measured import Measured
 from policygraph.private.mechanisms.networks import StatisticNoise
 from policygraph.private.mechanisms.strategy import MatrixMechanism, StrategyNoise
 from policygraph.private.mechanisms.transformed import EdgeNoise, TransformedGaussian, TransformedLaplace
+from policygraph.public.cubes.strategies import Unequal
 from policygraph.public.domain import Domain
 from policygraph.public.loss import Epsilon, Loss
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
+from policygraph.public.query.cuboids import CuboidQuery
 from policygraph.public.query.matrices import MatrixQuery
 from policygraph.public.query.measures import MeasureQuery
 from policygraph.public.query.network_statistics import NetworkStatistic
@@ -43,12 +47,25 @@ EVALUATIONS = 120
 PLAIN_SECONDS = 3.0
 """For the sensitivity of the answers themselves; it is computed again in full if they are measured in the end."""
 CLEARLY = 0.99
-"""Noise on every answer, which is the simplest, gives way to an error of at most so much of its own."""
+"""Noise on every answer, which is the simplest, gives way to an error of at most so much of its own; so does anything to a cube."""
+CUBE_TABLES = 256
+CUBE_ATTRIBUTES = 8
+"""Most tables, and attributes in them, for which a cube is considered: its choice takes a second for these."""
 
 
 @dataclass(frozen=True)
 class ChosenEdgeNoise(EdgeNoise):
     """Noise on edges that was chosen over others."""
+
+    why: str = ""
+
+    def stages(self) -> Sequence[str]:
+        return [self.why, *super().stages()]
+
+
+@dataclass(frozen=True)
+class ChosenCube(CubeNoise):
+    """A cube that was chosen over others."""
 
     why: str = ""
 
@@ -89,10 +106,11 @@ def choose(query: Query, policy: Policy, loss: Loss, *, time_limit: float | None
     Calibrated
         Without public facts, or with facts that every edge of the policy graph keeps (the number of records, say): noise on every
         answer, noise on the edges of the policy graph (on the cells, where records only appear and vanish), or noise on a strategy:
-        searched for ranges and boxes, the cells for other sums. Network statistics that are
+        searched for ranges and boxes, the cells for other sums. Several tables of counts of the same weight: also a cube of
+        them. Network statistics that are
         not linear: noise by their own bound. With facts that couple records see
-        :func:`policygraph.private.mechanisms.kernel_choice.choose`. Where several were compared, the first sentence of its stages
-        says so, with the figures.
+        :func:`policygraph.private.mechanisms.kernel_choice.choose`; several tables are a cube there as well, if that is better.
+        Where several were compared, the first sentence of its stages says so, with the figures.
 
     Raises
     ------
@@ -117,7 +135,9 @@ def choose(query: Query, policy: Policy, loss: Loss, *, time_limit: float | None
     rivals: list[tuple[str, Calibrated]] = []
     if policy.constraints:
         if not _moves_are_edges(policy):
-            return choose_with_facts(query, policy, loss, time_limit=time_limit)
+            return _or_cube(
+                choose_with_facts(query, policy, loss, time_limit=time_limit), query, policy, loss
+            )
         try:
             kept = choose_with_facts(query, policy, loss, time_limit=time_limit)
             if isinstance(kept, Confined):
@@ -133,7 +153,12 @@ def choose(query: Query, policy: Policy, loss: Loss, *, time_limit: float | None
         rivals.append(("noise on every answer", plain))
     except RefusedError as error:
         refusal = error
-    for name, make in (("noise on the edges of the policy graph", _edges), ("a strategy", _strategy)):
+    makers = (
+        ("noise on the edges of the policy graph", _edges),
+        ("a strategy", _strategy),
+        ("a cube of tables that agree", _cube),
+    )
+    for name, make in makers:
         try:
             made = make(query, policy, loss)
         except RefusedError as error:
@@ -161,6 +186,8 @@ def _best(rivals: list[tuple[str, Calibrated]]) -> Calibrated:
         ((expected_total(ready), name, ready) for name, ready in rivals), key=lambda found: found[0]
     )
     least, _, winner = errors[0]
+    if isinstance(winner, CubeNoise) and errors[1][0] * CLEARLY <= least:
+        least, _, winner = errors[1]
     simple = next((each for each in errors if isinstance(each[2], Additive)), None)
     if simple is not None and simple[0] * CLEARLY <= least:
         winner = simple[2]
@@ -168,9 +195,43 @@ def _best(rivals: list[tuple[str, Calibrated]]) -> Calibrated:
     why = f"Chosen by the expected sum of squared errors, without looking at the data: {figures}."
     if isinstance(winner, (StrategyNoise, Confined)):
         return replace(winner, why=why)
-    kind = ChosenEdgeNoise if isinstance(winner, EdgeNoise) else ChosenAdditive
+    kind: Any = ChosenEdgeNoise if isinstance(winner, EdgeNoise) else ChosenAdditive
+    if isinstance(winner, CubeNoise):
+        kind = ChosenCube
     known = {field.name: getattr(winner, field.name) for field in fields(winner)}  # type: ignore[arg-type]
-    return kind(**known, why=why)
+    made: Calibrated = kind(**known, why=why)
+    return made
+
+
+def _cube(query: Query, policy: Policy, loss: Loss) -> CubeNoise | None:
+    """A cube of several tables that count alike; what it measures is found in a number of steps, whatever time they take.
+
+    Tables count alike in it, whatever their sizes: counting cells alike would spend all accuracy on the largest table.
+    """
+    if not isinstance(query, CuboidQuery) or not 2 <= len(query.sets) <= CUBE_TABLES:
+        return None
+    attributes = {name for names in query.sets for name in names}
+    if len(set(query.weights)) > 1 or len(attributes) > CUBE_ATTRIBUTES:
+        return None
+    try:
+        return Cube(Unequal(seconds=0)).calibrate(query, policy, loss)
+    except InputError as error:
+        # The data owner did not ask for a cube: that one cannot be made is no mistake of theirs.
+        raise RefusedError(str(error), code=error.code) from error
+
+
+def _or_cube(found: Calibrated, query: Query, policy: Policy, loss: Loss) -> Calibrated:
+    """A cube in place of what was found under facts that couple records, where its sensitivity has a closed form as well."""
+    proof = found.sensitivity
+    if proof is None or proof.power == 0 or not proof.method.startswith("closed form"):
+        return found
+    try:
+        cube = _cube(query, policy, loss)
+    except RefusedError:
+        return found
+    name = "noise on every answer" if isinstance(found, Additive) else "noise that keeps the public facts"
+    chosen = found if cube is None else _best([(name, found), ("a cube of tables that agree", cube)])
+    return chosen if isinstance(chosen, CubeNoise) else found
 
 
 def _moves_are_edges(policy: Policy) -> bool:

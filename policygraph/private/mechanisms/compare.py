@@ -238,10 +238,15 @@ def standard_methods(
         "edges": TransformedLaplace() if pure else TransformedGaussian(),
         "edges, consistent": TransformedConsistent(),
         "cells": MatrixMechanism("identity", over="cells"),
-        "tree": MatrixMechanism("tree"),
-        "wavelet": MatrixMechanism("wavelet"),
-        "optimised strategy": MatrixMechanism("optimised"),
     }
+    sets = query.sets if isinstance(query, CuboidQuery) else ()
+    if len(sets) < 2 or len({name for names in sets for name in names}) < 2:
+        # Made for ranges: their sensitivity under public facts can take minutes, and tables have the cube.
+        out |= {
+            "tree": MatrixMechanism("tree"),
+            "wavelet": MatrixMechanism("wavelet"),
+            "optimised strategy": MatrixMechanism("optimised"),
+        }
     if pure:
         out["partition"] = Partitioned()
         out["partition, consistent"] = Partitioned(then=TransformedConsistent())
@@ -250,7 +255,7 @@ def standard_methods(
     if policy.constraints:
         out["free numbers"] = Kernel()
         out["fitted to the facts"] = Fitted()
-    if isinstance(query, CuboidQuery) and (len(query.sets) > 1 or cube is not None):
+    if len(sets) > 1 or cube is not None:
         out["cube"] = Cube(**(cube or {}))
     return out
 
@@ -470,7 +475,8 @@ def _expected(ready: Calibrated) -> tuple[float | None, str]:
     if isinstance(ready, Confined):
         return mean, "noise inside what the public facts leave free"
     if isinstance(ready, CubeNoise):
-        return mean, "the tables that serve all of them best, then least squares"
+        more = "" if ready.finish.plain else "; the expected error is that of the least-squares estimates"
+        return mean, f"the tables that serve all of them best, then least squares{more}"
     measured = getattr(ready, "strategy", None)
     if measured is not None and hasattr(measured, "describe"):
         return mean, str(measured.describe())
