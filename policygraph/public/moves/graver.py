@@ -122,7 +122,7 @@ def merged_basis(
         [-1 if capacity is None else min(capacity * size, 2**40) for size in sizes], dtype=np.int64
     )
     limits.check(0)
-    group = _class_group(rows, classes, symmetries)
+    group = _class_group(rows, classes, symmetries, limits.stop_at)
     limits.check(0)
     return lattice_graver(classes.matrix, upper, group, limits), classes
 
@@ -245,7 +245,9 @@ def _shares(total: int, cells: int, capacity: int | None) -> list[tuple[int, ...
     ]
 
 
-def _class_group(rows: Objects, classes: ColumnClasses, symmetries: npt.ArrayLike | None) -> Longs:
+def _class_group(
+    rows: Objects, classes: ColumnClasses, symmetries: npt.ArrayLike | None, stop_at: float | None
+) -> Longs:
     """Return a group of permutations of the classes that keep the merged kernel and the class sizes."""
     count = len(classes.members)
     identity = np.arange(count, dtype=np.int64)[None, :]
@@ -268,4 +270,4 @@ def _class_group(rows: Objects, classes: ColumnClasses, symmetries: npt.ArrayLik
                 generators.append([index for index, _ in pairs])
         images = np.array(generators, dtype=np.int64).reshape(len(generators), count)
     images = images[np.all(sizes[images] == sizes, axis=1)]
-    return list_group(images, GROUP_LIMIT) if images.size else identity
+    return list_group(images, GROUP_LIMIT, stop_at) if images.size else identity

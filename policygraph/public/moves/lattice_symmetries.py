@@ -6,6 +6,8 @@ some of them costs time and nothing else. Imports ``errors`` and ``lattice``.
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import numpy.typing as npt
 
@@ -188,7 +190,7 @@ def _extend(colours: Longs, profile: Longs, fixed: int, image: int) -> Longs | N
     return np.array(images, dtype=np.int64)
 
 
-def list_group(generators: Longs, limit: int) -> Longs:
+def list_group(generators: Longs, limit: int, stop_at: float | None = None) -> Longs:
     """List the group that permutations generate, or a subgroup when the whole one is too large.
 
     Parameters
@@ -197,6 +199,8 @@ def list_group(generators: Longs, limit: int) -> Longs:
         Permutations of n cells, one per row.
     limit
         The most elements that are listed.
+    stop_at
+        The reading of ``time.monotonic`` beyond which only the identity is returned, or None.
 
     Returns
     -------
@@ -217,18 +221,20 @@ def list_group(generators: Longs, limit: int) -> Longs:
             # fewer and fewer are kept, so that these are the ones that were too many
             continue
         tried = len(kept)
-        elements = _closure(kept, n, limit)
+        elements = _closure(kept, n, limit, stop_at)
         if elements is not None:
             return elements
     return np.arange(n, dtype=np.int64)[None, :]
 
 
-def _closure(generators: list[Longs], n: int, limit: int) -> Longs | None:
-    """List all products of the permutations, or None when there are more than the limit."""
+def _closure(generators: list[Longs], n: int, limit: int, stop_at: float | None) -> Longs | None:
+    """List all products of the permutations, or None when there are more than the limit or time is over."""
     start = np.arange(n, dtype=np.int64)
     known = {start.tobytes()}
     elements = [start]
     for element in elements:
+        if generators and stop_at is not None and time.monotonic() > stop_at:
+            return None
         for generator in generators:
             product = generator[element]
             key = product.tobytes()

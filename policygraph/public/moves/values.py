@@ -52,6 +52,8 @@ Strength = Literal["worst", "positive", "markov"]
 
 FEW_SUMS, FEW_RECORDS = 100_000, 5
 """Up to so many sums of columns and records, moves are listed directly instead of by a Graver basis."""
+LISTED_ENTRIES = 40_000_000
+"""Most entries of a list of Markov moves."""
 
 
 def moves_with_values(
@@ -224,7 +226,9 @@ def _candidates(
     cells = fibre.matrix.shape[1]
     if moves is None and strength == "markov":
         kept = list(fibre.bounds.kept)
-        rows = [*_within(markov_moves(np.ascontiguousarray(fibre.matrix[:, kept])), max_moves)]
+        most = LISTED_ENTRIES // max(1, cells)
+        most = most if max_moves is None else min(most, max_moves)
+        rows = [*_within(markov_moves(np.ascontiguousarray(fibre.matrix[:, kept])), most, until)]
         listed = np.zeros((len(rows), cells), dtype=np.int64)
         if rows:
             listed[:, kept] = np.array(rows)
@@ -248,11 +252,12 @@ def _candidates(
     return fibre.within_bounds(listed)
 
 
-def _within(moves: Iterator[Ints], most: int | None) -> Iterator[Ints]:
+def _within(moves: Iterator[Ints], most: int, until: float | None) -> Iterator[Ints]:
     for count, move in enumerate(moves):
-        if most is not None and count >= most:
+        if count >= most or out_of_time(until):
             raise RefusedError(
-                f"More than {most} Markov moves. Raise max_moves or take the bound.", code="values.max-moves"
+                f"{count:,} Markov moves and more, too many to list. Allow more time or take the bound.",
+                code="values.max-moves",
             )
         yield move
 
