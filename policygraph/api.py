@@ -369,10 +369,14 @@ def _as_asked(made: Release, asked: EpsilonDelta | None, loss: Loss) -> Release:
 
 
 def _describe(ready: Calibrated, source: Source) -> dict[str, str]:
-    return {
+    """What of a mechanism makes two requests the same one."""
+    noise = {
         "name": ready.mechanism,
         "noise": ready.noise.distribution,
         "parameter": str(ready.noise.parameter),
+    }
+    return {
+        **({"request": ready.request} if ready.request else noise),
         "source": "secure" if source.private else source.describe(),
         **({"settings": ready.settings} if ready.settings else {}),
     }

@@ -120,6 +120,11 @@ class Calibrated(ABC):
         """What tells two requests apart beside the name and the noise, for the ledger; empty where nothing does."""
         return ""
 
+    @property
+    def request(self) -> str:
+        """What was asked for, in place of name and noise, for the ledger; empty where these tell a request by themselves."""
+        return ""
+
     @abstractmethod
     def stages(self) -> Sequence[str]:
         """Return one sentence for each stage, for people who read the release."""

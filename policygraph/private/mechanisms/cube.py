@@ -7,7 +7,7 @@ after the noisy numbers is post-processing (``docs/proofs/cubes.md``). Imports a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -67,6 +67,8 @@ class CubeNoise(Calibrated):
         Public sums of cells that published tables have to meet besides; neighbours agree on them by definition.
     finish
         How the published tables are made of the noisy numbers.
+    asked
+        What was asked for, where that is known: a search that is limited in time may end with another choice next time.
     """
 
     mechanism: str
@@ -78,6 +80,7 @@ class CubeNoise(Calibrated):
     known: tuple[int, ...] = ()
     facts: tuple[Fact, ...] = ()
     finish: Finish = PLAIN
+    asked: str = ""
 
     @cached_property
     def lattice(self) -> Lattice:
@@ -93,6 +96,10 @@ class CubeNoise(Calibrated):
     def measured(self) -> Query | None:
         """What is measured, as one query; None when everything published is known."""
         return self.choice.query(self.query.domain) if self.choice.sets else None
+
+    @property
+    def request(self) -> str:
+        return self.asked
 
     @property
     def centre(self) -> Query | None:
@@ -279,7 +286,16 @@ class CubeNoise(Calibrated):
             lines.append(f"No neighbour step changes these tables, which are exact: {named}.")
         if self.choice.reason:
             lines.append(self.choice.reason)
-        lines += [line.replace("the answers", "the measured numbers") for line in self.inner.stages()]
+        words = {"the answers": "the measured numbers", "each answer": "each measured number"}
+        for line in self.inner.stages():
+            for old, new in words.items():
+                line = line.replace(old, new)
+            lines.append(line)
+        if self.choice.kind == "cuboids" and max(self.choice.weights, default=1) > 1:
+            lines.append(
+                f"A measured number is a count times the weight of its table, {min(self.choice.weights)} to {max(self.choice.weights)}: "
+                "the noise of the count itself is smaller by that factor."
+            )
         if self.facts:
             lines.append(f"{len(self.facts)} public sums of cells are met exactly, too.")
         unused = len(facts_of(self.lattice, self.policy)) - len(self.facts)
@@ -362,7 +378,12 @@ class Cube(Mechanism):
         strategy = strategy.suited(consistent=agrees)
         importance = [float(weight * weight) for weight in query.weights]
         choice = strategy.choose(query.domain, query.sets, importance, policy, loss)
-        return self.on(choice, query, policy, loss, sensitivity, label=strategy.name)
+        ready = self.on(choice, query, policy, loss, sensitivity, label=strategy.name)
+        # Of strategies of others nobody knows whether their words say everything.
+        ours = type(strategy).__module__.startswith("policygraph.")
+        return (
+            replace(ready, asked=f"{self.name} {strategy!r} {self.finish.words}".strip()) if ours else ready
+        )
 
     def on(
         self,
