@@ -11,11 +11,17 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations, pairwise, permutations
 from math import isqrt, prod
+from typing import Any
+
+import numpy as np
 
 from policygraph.errors import RefusedError
 from policygraph.public.moves.blowfish_problem import Clock, Vector
 
 __all__ = ["affinely_independent", "differences", "kernel", "length_bound", "minimal_sums", "simple_cycles"]
+
+SMALL = 1 << 30
+"""Numbers below it are eliminated in 64 bits, larger ones with Python integers."""
 
 
 def differences(points: Sequence[Vector]) -> list[Vector]:
@@ -42,19 +48,30 @@ def affinely_independent(points: Sequence[Vector]) -> bool:
 
 def _independent(rows: Sequence[Sequence[int]]) -> list[int]:
     """Pick rows one after the other that are linearly independent of those before, exactly."""
-    echelon: list[tuple[int, list[Fraction]]] = []
+    echelon: list[tuple[int, Any]] = []
     kept = []
     for number, row in enumerate(rows):
-        rest = [Fraction(v) for v in row]
+        rest = np.array(row, dtype=object)
+        if max(map(abs, row), default=0) < SMALL:
+            rest = rest.astype(np.int64)
         for place, base in echelon:
             if rest[place]:
-                factor = rest[place] / base[place]
-                rest = [a - factor * b for a, b in zip(rest, base)]
-        lead = next((j for j, v in enumerate(rest) if v), None)
-        if lead is not None:
-            echelon.append((lead, rest))
+                rest = _without(rest, base, place)
+        lead = np.flatnonzero(rest)
+        if len(lead):
+            echelon.append((int(lead[0]), rest))
             kept.append(number)
     return kept
+
+
+def _without(rest: Any, base: Any, place: int) -> Any:
+    """A multiple of ``rest`` less one of ``base``, zero at ``place``, divided by its common factor."""
+    if max(int(abs(rest).max()), int(abs(base).max())) >= SMALL:
+        # two products of numbers below 2^30 fit into 64 bits; others are taken with Python integers
+        rest, base = rest.astype(object), base.astype(object)
+    made = rest * base[place] - base * rest[place]
+    factor = int(np.gcd.reduce(made))
+    return made // factor if factor > 1 else made
 
 
 def kernel(points: Sequence[Vector]) -> list[list[Fraction]]:
@@ -138,7 +155,8 @@ def minimal_sums(
     if not vectors:
         return
     clock = clock or Clock(None)
-    limit = length_bound(vectors)[0] if longest is None else min(longest, length_bound(vectors)[0])
+    limit = length_bound(vectors)[0]
+    limit = limit if longest is None else min(longest, limit)
     done, band = 1, min(4, limit)
     while True:
         search = _Search(vectors, band, clock)
@@ -156,7 +174,10 @@ class _Search:
 
     def __init__(self, vectors: Sequence[Vector], band: int, clock: Clock) -> None:
         self.vectors, self.band, self.clock = vectors, band, clock
-        self.gram = [[sum(a * b for a, b in zip(v, w)) for w in vectors] for v in vectors]
+        exact = np.array(vectors, dtype=object)
+        most = max(max(map(abs, v)) for v in vectors)
+        self.exact = exact.astype(np.int64) if most**2 * len(vectors[0]) < 1 << 62 else exact
+        self.gram: dict[int, list[int]] = {}
         dims = range(len(vectors[0]))
         self.width = [max(abs(v[i]) for v in vectors) for i in dims]
         self.codes = []
@@ -170,17 +191,23 @@ class _Search:
         self.cut = False
         self.nodes = 0
 
+    def _dots(self, j: int) -> list[int]:
+        """Inner products of a vector with all; thousands of vectors have too many to make them all at once."""
+        if j not in self.gram:
+            self.gram[j] = (self.exact @ self.exact[j]).tolist()
+        return self.gram[j]
+
     def run(self, start: int) -> Iterator[tuple[int, ...]]:
         """List the minimal multisets whose least index is ``start``."""
         allowed = ((1 << len(self.vectors)) - 1) >> start << start
         code = self.codes[start]
-        yield from self._grow([start], self.gram[start], self.vectors[start], {code}, code, allowed)
+        yield from self._grow([start], self._dots(start), self.vectors[start], {code}, code, allowed)
 
     def _grow(
         self, chosen: list[int], dots: list[int], total: Vector, sums: set[int], code: int, allowed: int
     ) -> Iterator[tuple[int, ...]]:
         self.nodes += 1
-        if self.nodes % 256 == 0 and self.clock.expired():
+        if self.nodes % 16 == 0 and self.clock.expired():
             raise RefusedError(
                 "The time is over before all minimal multisets were listed.", code="blowfish.deadline"
             )
@@ -204,7 +231,7 @@ class _Search:
                     wider.add(step)
                     yield from self._grow(
                         [*chosen, j],
-                        [a + b for a, b in zip(dots, self.gram[j])],
+                        [a + b for a, b in zip(dots, self._dots(j))],
                         tuple(a + b for a, b in zip(total, self.vectors[j])),
                         wider,
                         code + step,
