@@ -140,3 +140,16 @@ def test_what_no_data_allow_is_refused_before_the_charge(tmp_path):
             pg.release(query, policy, table, epsilon=1, mechanism=mechanism, ledger=ledger)
         assert caught.value.code == code
     assert ledger.history() == []
+
+
+@pytest.mark.parametrize("strategy", ["all", "base", "bmax", "unequal", "unequal-max"])
+def test_tables_that_differ_from_known_ones_by_one_value_only(strategy):
+    """The logarithm of no variance at all was taken."""
+    domain = pg.Domain({"a": 1, "b": 2, "c": 3})
+    policy = pg.Policy(domain, constraints=[pg.Cuboid("a"), pg.Cuboid("c")])
+    query = pg.queries.cuboids(domain, [["c"], ["a", "c"], ["a"]])
+    made = pg.release(
+        query, policy, np.arange(6), epsilon=1, mechanism=pg.Cube(strategy), source=pg.SeededSource(1)
+    )
+    assert [table.values.tolist() for table in made.tables] == [[3, 5, 7], [3, 5, 7], [15]]
+    assert [table.deviation for table in made.tables] == [0, 0, 0]

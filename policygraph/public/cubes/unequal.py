@@ -92,6 +92,9 @@ class Unequal(Strategy):
 
     def _cuboids(self, task: Task, published: Sets, policy: Policy, loss: Loss) -> Choice:
         weighing = Weighing(task, self.goal)
+        if not weighing.total.size:
+            reason = "All that is published follows from known tables, but for attributes of one value."
+            return task.choice(task.lattice.maximal(task.wanted), reason=reason)
         try:
             greedy = BMax(exact_seconds=0).choose(
                 task.lattice.domain, published, task.importance.tolist(), policy, loss
