@@ -247,3 +247,31 @@ def test_weights_are_explained_beside_the_scale_of_the_noise():
     heavy = pg.Cube().on(type(ready.choice)(tuple(PAIRS), (5, 6, 9)), query, pg.Policy(DOMAIN), pg.Epsilon(1))
     (line,) = [line for line in heavy.stages() if "times the weight" in line]
     assert "5 to 9" in line
+
+
+@pytest.mark.parametrize(
+    ("cube", "code", "words"),
+    [
+        ({"strategy": "bmx"}, "cubes.strategy", "Did you mean 'bmax'?"),
+        ({"strategy": pg.cubes.BMax}, "cubes.strategy", "brackets: BMax()"),
+        ({"strategy": None}, "cubes.strategy", "expected one of all, base"),
+        ({"strategy": ["bmax"]}, "cubes.strategy", "expected one of all, base"),
+        ({"nonnegative": "yes"}, "cubes.wish", "expected True or False"),
+        ({"whole": 1}, "cubes.wish", "expected True or False"),
+    ],
+)
+def test_wrong_arguments_of_a_cube_are_told(cube, code, words):
+    with pytest.raises(pg.InputError) as caught:
+        pg.Cube(**cube).calibrate(pg.queries.cuboids(DOMAIN, PAIRS), pg.Policy(DOMAIN), pg.Epsilon(1))
+    assert caught.value.code == code
+    assert words in str(caught.value)
+
+
+def test_millions_of_tables_are_refused_and_not_listed():
+    wide = pg.Domain({f"a{at}": 2 for at in range(40)})
+    with pytest.raises(pg.InputError, match="1,099,511,627,776 tables of 40 attributes are too many"):
+        pg.queries.all_cuboids(wide)
+    assert len(pg.queries.all_cuboids(wide, up_to=2).sets) == 1 + 40 + 780
+    for wrong in (-1, 1.5, True, "2"):
+        with pytest.raises(pg.InputError, match="up_to="):
+            pg.queries.all_cuboids(wide, up_to=wrong)

@@ -69,6 +69,8 @@ class CubeNoise(Calibrated):
         How the published tables are made of the noisy numbers.
     asked
         What was asked for, where that is known: a search that is limited in time may end with another choice next time.
+    instead
+        Why the tables are not made in the way that was asked for; empty where they are.
     """
 
     mechanism: str
@@ -81,6 +83,7 @@ class CubeNoise(Calibrated):
     facts: tuple[Fact, ...] = ()
     finish: Finish = PLAIN
     asked: str = ""
+    instead: str = ""
 
     @cached_property
     def lattice(self) -> Lattice:
@@ -250,7 +253,13 @@ class CubeNoise(Calibrated):
         self._tables(np.zeros(height, dtype=np.int64))
 
     def publish(self, points: Ints, source: Source) -> CubeRelease:
-        made, fitted = self._tables(points)
+        try:
+            made, fitted = self._tables(points)
+        except RefusedError as cause:
+            if self.finish.plain:
+                raise
+            # The noise is paid for: whatever a program or a rounding makes of it, least squares always does.
+            return replace(self, finish=PLAIN, instead=str(cause)).publish(points, source)
         tables, parts, estimates = [], [], []
         for at, (part, mask) in enumerate(zip(self.query.parts, self.published, strict=True)):
             values = made[mask].ravel()
@@ -302,6 +311,10 @@ class CubeNoise(Calibrated):
         if unused:
             lines.append(
                 f"{unused} public sums of cells concern no table that is made here, and are not used."
+            )
+        if self.instead:
+            lines.append(
+                f"What was asked for could not be made, and least squares stands for it: {self.instead}"
             )
         lines += self.finish.stages()
         if self.finish.offset is not None:
@@ -373,7 +386,7 @@ class Cube(Mechanism):
         query.check_domain(policy.domain)
         check_loss(loss)
         strategy, agrees = self.strategy, self.finish.agrees
-        if isinstance(strategy, str):
+        if not isinstance(strategy, Strategy):
             strategy = strategy_named(strategy)
         strategy = strategy.suited(consistent=agrees)
         importance = [float(weight * weight) for weight in query.weights]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 
 from policygraph.errors import InputError
 from policygraph.public.cubes.choose import Strategy
@@ -35,8 +36,13 @@ def strategy_named(name: str) -> Strategy:
     >>> strategy_named("unequal-max")
     Unequal(goal='max', cells=False, seconds=3.0, name='unequal')
     """
-    if name not in NAMED:
-        hint = " PMost needs a bound: PMost(bound=...)." if name == "pmost" else ""
+    if not isinstance(name, str) or name not in NAMED:
+        near = get_close_matches(str(name).lower(), NAMED, 1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        if isinstance(name, type):
+            hint = f" A strategy has brackets: {name.__name__}()."
+        elif name == "pmost":
+            hint = " PMost needs a bound: PMost(bound=...)."
         raise InputError(
             f"strategy {name!r}: expected one of {', '.join(NAMED)}, or a Strategy.{hint}",
             code="cubes.strategy",

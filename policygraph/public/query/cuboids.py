@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from math import prod
+from math import comb, prod
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,9 @@ from policygraph.public.domain import Domain
 from policygraph.public.query.base import Ints, Norm, Part, Query, whole_weights
 
 __all__ = ["CuboidQuery", "all_cuboids", "cuboid", "cuboids"]
+
+MOST_TABLES = 1 << 16
+"""Most tables that :func:`all_cuboids` lists."""
 
 
 class CuboidQuery(Query):
@@ -206,4 +209,18 @@ def all_cuboids(domain: Domain, *, up_to: int | None = None) -> CuboidQuery:
     8
     """
     most = len(domain.names) if up_to is None else up_to
+    if not isinstance(most, int) or isinstance(most, bool) or most < 0:
+        raise InputError(
+            f"up_to={up_to!r}: expected how many attributes a table has at most, a whole number >= 0.",
+            code="query.up-to",
+            value=up_to,
+        )
+    number = sum(comb(len(domain.names), k) for k in range(min(most, len(domain.names)) + 1))
+    if number > MOST_TABLES:
+        raise InputError(
+            f"{number:,} tables of {len(domain.names)} attributes are too many to list: expected at most {MOST_TABLES:,}. "
+            "Ask for those of few attributes: up_to=2.",
+            code="query.too-large",
+            value=number,
+        )
     return CuboidQuery(domain, [s for k in range(most + 1) for s in combinations(domain.names, k)])

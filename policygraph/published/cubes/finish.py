@@ -71,6 +71,13 @@ class Finish:
                 code="cubes.consistency",
                 value=self.consistency,
             )
+        for wish in ("nonnegative", "whole"):
+            if not isinstance(getattr(self, wish), bool):
+                raise InputError(
+                    f"{wish}={getattr(self, wish)!r}: expected True or False.",
+                    code="cubes.wish",
+                    value=getattr(self, wish),
+                )
         if self.consistency is None and (self.nonnegative or self.whole or self.offset is not None):
             raise InputError(
                 "consistency=None with nonnegative, whole or offset: expected a consistency, since these are made on one finest table.",
