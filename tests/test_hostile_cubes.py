@@ -153,3 +153,31 @@ def test_tables_that_differ_from_known_ones_by_one_value_only(strategy):
     )
     assert [table.values.tolist() for table in made.tables] == [[3, 5, 7], [3, 5, 7], [15]]
     assert [table.deviation for table in made.tables] == [0, 0, 0]
+
+
+def test_noise_that_was_paid_for_is_released_even_if_a_program_fails(tmp_path, monkeypatch):
+    """A program that was not solved in time came after the charge: the noisy numbers were lost."""
+    from policygraph.published.cubes import programs
+
+    policy = pg.Policy(DOMAIN, constraints=[pg.Cuboid("a")])
+    query = pg.queries.all_cuboids(DOMAIN)
+    ready = pg.Cube("all", consistency="least-absolute", nonnegative=True).calibrate(
+        query, policy, pg.Epsilon(1)
+    )
+
+    def fails(*_, **__):
+        raise RefusedError("not solved in time.", code="cubes.program")
+
+    monkeypatch.setattr(programs, "program_cells", fails)
+    ledger = pg.Ledger(tmp_path / "budget.db")
+    made = pg.release(query, policy, np.arange(12), epsilon=1, mechanism=ready, ledger=ledger)
+    assert any("not solved in time" in line for line in made.record["stages"])
+    assert made.record["cube"]["consistency"] == "least-squares"
+    assert made.record["cube"]["nonnegative"] is False
+    assert made.cuboid("a").values.tolist() == [6, 22, 38]
+    assert made.cuboid("a", "b", "c").values.reshape(3, 4).sum(axis=1).tolist() == [6, 22, 38]
+    again = pg.release(query, policy, np.arange(12), epsilon=1, mechanism=ready, ledger=ledger)
+    assert again.values().tolist() == made.values().tolist()
+    assert len(ledger.history()) == 1
+    back = pg.Release.from_parquet(made.to_bytes())
+    assert back.values().tolist() == made.values().tolist()
