@@ -11,8 +11,8 @@ from statistics import median
 
 import policygraph as pg
 from policygraph.private.audit import audit, neighbour_pairs
+from tests.audited import MECHANISMS
 from tests.broken import BROKEN
-from tests.test_audit_mechanisms import MECHANISMS, SAMPLES
 
 
 def measure(name, repeats, run):
@@ -30,11 +30,12 @@ def measure(name, repeats, run):
 
 def main(repeats: int) -> None:
     print("least / median / greatest lower bound; seconds for one audit")
-    for name, mechanism, policy, query, loss in MECHANISMS:
-        ready = mechanism.calibrate(query, policy, loss)
-        pairs = neighbour_pairs(policy, query, ready.sensitivity, most=6)
+    for case in MECHANISMS:
+        given = case.subject(case.ready())
         measure(
-            name, repeats, lambda source, r=ready, p=pairs: audit(r, pairs=p, samples=SAMPLES, source=source)
+            case.name,
+            repeats,
+            lambda source, g=given, c=case: audit(**g, loss=c.loss, samples=c.samples, source=source),
         )
     for case in BROKEN:
         mechanism, policy, query = case.make()

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
 import policygraph as pg
-from policygraph.cli import audits
 from policygraph.cli.app import run
 from policygraph.private import audit as package
 from policygraph.private.mechanisms import choose, kernel
@@ -19,10 +17,11 @@ POLICY = pg.Policy(DOMAIN, constraints=[pg.Cuboid("sex"), pg.Cuboid("age")])
 
 
 @pytest.fixture
-def policy_file(monkeypatch):
-    """A policy file that has been read already: reading is tested elsewhere."""
-    monkeypatch.setattr(
-        audits, "one_query", lambda path: (SimpleNamespace(policy=POLICY), pg.queries.identity(DOMAIN))
+def policy_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "margins.toml").write_text(
+        '[domain]\nsex = ["F", "M"]\nage = 2\n\n[[public]]\ncuboid = ["sex"]\n\n[[public]]\ncuboid = ["age"]\n\n'
+        '[[release]]\ncuboid = ["sex", "age"]\n'
     )
     return "margins.toml"
 
