@@ -140,6 +140,7 @@ CROSSED = pg.queries.identity(CROSS)
 SQUARED = pg.queries.identity(SQUARE)
 PAIRS = pg.queries.identity(FRIENDS)
 CUBE = pg.queries.all_cuboids(BOX)
+TABLES = pg.queries.cuboids(BOX, [["a", "b"], ["b", "c"]])
 
 ADDITIVE = [
     Case("Laplace, one record more or less", pg.Laplace(), UNBOUNDED, CELLS, pg.Epsilon(2)),
@@ -249,6 +250,8 @@ CUBES = [
         )
         for strategy in ("bmax", "unequal", "unequal-max")
     ),
+    Case("what is chosen, two tables", None, BOX_OPEN, TABLES, pg.Epsilon(3), 12_000, 2),
+    Case("what is chosen, tables and margins known, rho", None, BOX_MARGINS, TABLES, pg.Rho("1/2"), pairs=3),
     # Twenty-six numbers change a little each, so that the events that show the whole loss are rare.
     Case(
         "cube all, margins known", pg.Cube("all"), BOX_MARGINS, CUBE, pg.Epsilon(4), 12_000, 2, Fraction(3, 4)

@@ -19,6 +19,7 @@ from policygraph.public.query.base import Ints, Norm, Part, Query, whole_weights
 
 __all__ = ["CuboidQuery", "all_cuboids", "cuboid", "cuboids"]
 
+SHOWN = 16
 MOST_TABLES = 1 << 16
 """Most tables that :func:`all_cuboids` lists."""
 
@@ -164,7 +165,9 @@ class CuboidQuery(Query):
         return spec | ({} if set(self.weights) == {1} else {"weights": list(self.weights)})
 
     def __repr__(self) -> str:
-        return "CuboidQuery(" + ", ".join("{" + ", ".join(names) + "}" for names in self.sets) + ")"
+        shown = ["{" + ", ".join(names) + "}" for names in self.sets[:SHOWN]]
+        more = len(self.sets) - SHOWN
+        return f"CuboidQuery({', '.join(shown)}{f', and {more} more' if more > 0 else ''})"
 
 
 def _as_names(names: Any) -> tuple[str, ...]:
