@@ -275,3 +275,13 @@ def test_millions_of_tables_are_refused_and_not_listed():
     for wrong in (-1, 1.5, True, "2"):
         with pytest.raises(pg.InputError, match="up_to="):
             pg.queries.all_cuboids(wide, up_to=wrong)
+
+
+def test_an_explanation_of_several_tables_tells_of_cubes(tmp_path, capsys):
+    policy = tmp_path / "office.toml"
+    policy.write_text(OFFICE)
+    assert run("explain", policy) == 0
+    assert f"policygraph compare {policy}" in capsys.readouterr().out
+    policy.write_text("[domain]\na = 2\n")
+    assert run("explain", policy) == 0
+    assert "policygraph compare" not in capsys.readouterr().out

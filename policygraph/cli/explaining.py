@@ -33,6 +33,7 @@ def explain(
     """What is hidden, what is public, which two data sets must look alike, and what each choice costs."""
     from policygraph.public.explain import explain as make
     from policygraph.public.loss import Epsilon
+    from policygraph.public.query.cuboids import CuboidQuery
     from policygraph.public.query.network_statistics import NetworkStatistic
 
     read, query = one_query(file)
@@ -61,6 +62,10 @@ def explain(
         )
         return
     typer.echo(str(made))
+    if isinstance(query, CuboidQuery) and len(query.sets) > 1:
+        typer.echo(
+            f"\nThis is noise on each table by itself. Tables that are measured together need less: policygraph compare {file}"
+        )
     if draw is not None:
         typer.echo(why if drawn is None else f"drawn: {drawn}")
 
