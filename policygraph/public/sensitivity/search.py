@@ -238,9 +238,12 @@ def _search(problem: Problem, policy: Policy, norm: Norm, deadline: float | None
 
 
 def _is_balanced(problem: Problem) -> bool:
-    """Whether every move adds as many records as it removes, so that a Markov move adds at most two."""
-    from policygraph.public.moves.strengths_columns import record_total
+    """Whether every move adds as many records as it removes, so that a Markov move adds at most two, and the search takes the query."""
+    from policygraph.public.moves.strengths_columns import LARGEST_ENTRY, record_total
 
+    entries = problem.query
+    if entries is not None and entries.size and max(int(entries.max()), -int(entries.min())) >= LARGEST_ENTRY:
+        return False
     return record_total(problem.matrix) is not None
 
 
