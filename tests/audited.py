@@ -32,6 +32,7 @@ from policygraph.private.mechanisms.networks import StatisticNoise
 from policygraph.public.cubes.strategies import Fourier, PMost
 from policygraph.public.node_privacy import NodePrivacy
 from policygraph.public.partition import Partition
+from policygraph.public.query.joint_degrees import JointDegrees
 from policygraph.public.query.measures import MeasureQuery
 from policygraph.public.query.network_statistics import DegreeTail, ProjectedDegreeTail, Triangles, Wedges
 from policygraph.public.query.projected import ProjectedMixing
@@ -316,6 +317,7 @@ NETWORKS = [
     Case("degree counts, edges, rho", StatisticNoise(), EDGES, DegreeTail(FRIENDS), pg.Rho("1/2")),
     Case("degree counts, arcs", StatisticNoise(), ARCS, DegreeTail(FOLLOWERS, side="in"), pg.Epsilon(2)),
     Case("wedges, edges", StatisticNoise(), EDGES, Wedges(FRIENDS), pg.Epsilon(2)),
+    Case("joint degrees, edges", StatisticNoise(), EDGES, JointDegrees(FRIENDS, 4), pg.Epsilon(3), 12_000, 2),
     Case("triangles, edges", StatisticNoise(), EDGES, Triangles(FRIENDS), pg.Epsilon(2)),
     Case("triangles, edges, rho", StatisticNoise(), EDGES, Triangles(FRIENDS), pg.Rho("1/2"), 8000),
     # The bound is that of any network of five nodes: 4 edges in 3 triangles each. The worst pair changes 1.

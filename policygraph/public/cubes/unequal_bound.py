@@ -94,7 +94,7 @@ def bound_at(matrix: Any, cells: Any, forms: Floats, shares: Floats, prices: Flo
     largest = float((worth[price > 0] / price[price > 0]).max(initial=0.0))
     if np.any(worth[price <= 0] > 0) or largest <= 0:
         return 0.0
-    return float(np.sum(np.cbrt(g * y * y)) ** 3 / largest**2)
+    return float((np.sum(np.cbrt(g * y * y)) ** 1.5 / largest) ** 2)
 
 
 def _smooth(theta: Floats, matrix: Any, cells: Any, forms: Floats, sharpness: float) -> tuple[float, Floats]:

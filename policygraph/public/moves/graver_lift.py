@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,6 +27,9 @@ KERNELS = "policygraph.public.moves._graver_kernels"
 
 COMPILED_FROM = 3_000_000
 """Pairs times reducers in one level from which the compiled loop pays for its loading."""
+
+PATIENCE = 1.0
+"""Seconds of small levels after which the compiled loop is loaded all the same."""
 
 _EMPTY = np.zeros(0, dtype=np.int64)
 
@@ -76,6 +80,9 @@ class Limits:
 
 class _Step:
     """One lifting step: the vectors of the old projection, and the coordinate that comes in."""
+
+    waited: ClassVar[float] = 0.0
+    """Seconds that this process has spent on small levels, of which there can be many."""
 
     def __init__(
         self, old: list[int], coordinate: int, upper: Longs, permutations: Longs, limits: Limits
@@ -153,8 +160,11 @@ class _Step:
             return nothing
         tasks = (np.concatenate(rows), np.concatenate(starts), np.concatenate(stops))
         effort = pairs * (50 + self.reducers.count)
-        compiled = effort >= (COMPILED_FROM // 3000 if KERNELS in sys.modules else COMPILED_FROM)
+        known = KERNELS in sys.modules or _Step.waited > PATIENCE
+        compiled = effort >= (COMPILED_FROM // 3000 if known else COMPILED_FROM)
+        begun = time.monotonic()
         found = self._compiled(*tasks) if compiled else self._plain(*tasks)
+        _Step.waited += 0.0 if compiled else time.monotonic() - begun
         if not found.shape[0]:
             return nothing
         if int(np.abs(found).max()) >= ENTRY_LIMIT:

@@ -7,6 +7,7 @@ and ``longest_bounds``.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -268,6 +269,10 @@ def _search(
 ) -> tuple[Longs, bool]:
     """Return the best minimal move of a complete list, or else of complete lists of short moves."""
     best = np.zeros(rows.shape[1], dtype=np.int64)
+    first = clock.left(0.1)
+    if first is not None:
+        with suppress(IncompleteBasisError):
+            return _best(rows, capacity, symmetries, measure, length, first), True
     # Complete lists of moves of norm 2, 4, ...: each gives a proved lower end, should the whole list not finish.
     end = time.monotonic() + (clock.left(0.15) or 0.0)
     size = 2
