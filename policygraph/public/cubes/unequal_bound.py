@@ -83,7 +83,7 @@ def bound_at(matrix: Any, cells: Any, forms: Floats, shares: Floats, prices: Flo
     Two tables of one value each, wanted alike: equal weights are best, and reach 2 * (1 + 1)^2.
 
     >>> one, even = np.eye(2), np.array([1.0, 1.0])
-    >>> bound_at(one, even.reshape(1, 2), even.reshape(1, 2), np.ones(1), np.ones(1), even)
+    >>> round(bound_at(one, even.reshape(1, 2), even.reshape(1, 2), np.ones(1), np.ones(1), even), 9)
     8.0
     """
     if not np.all(np.isfinite(y)) or y.max() <= 0:
