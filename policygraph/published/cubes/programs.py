@@ -114,6 +114,11 @@ def program_cells(
     held, values = _exact_rows(lattice, top, known, facts, cells)
     if rows.nnz + held.nnz > PROGRAM_ENTRIES:
         raise _too_large(f"{rows.nnz + held.nnz:,} coefficients: expected at most {PROGRAM_ENTRIES:,}")
+    place = _finest(lattice, top, choice)
+    if method == "least-absolute" and not nonnegative and place is not None:
+        made = np.zeros(lattice.size(top))
+        made[cells] = _beside_finest(rows, targets, held, values, place, cells)
+        return made.reshape(lattice.shape(top))
     height, width = rows.shape
     sign = (0, None) if nonnegative else (None, None)
     if method == "least-absolute":
@@ -142,17 +147,66 @@ def program_cells(
             method="highs-ds",
             options={"time_limit": SECONDS},
         )
-    found: Any = solved
-    if found.status != 0:
-        raise RefusedError(
-            f"the linear program of {method} deviations was not solved ({found.message}). Use consistency='least-squares', or nonnegative=True, which is faster.",
-            code="cubes.program",
-        )
     made = np.zeros(lattice.size(top))
-    made[cells] = found.x[:width]
+    made[cells] = _solution(solved, method)[:width]
     if nonnegative:
         np.maximum(made, 0.0, out=made)
     return made.reshape(lattice.shape(top))
+
+
+def _solution(solved: Any, method: str) -> Floats:
+    if solved.status != 0:
+        raise RefusedError(
+            f"the linear program of {method} deviations was not solved ({solved.message}). Use consistency='least-squares', or nonnegative=True, which is faster.",
+            code="cubes.program",
+        )
+    return np.asarray(solved.x, dtype=np.float64)
+
+
+def _finest(lattice: Lattice, top: int, choice: Choice) -> tuple[slice, int] | None:
+    """The rows of the finest table and its weight, when it is measured itself."""
+    if choice.kind != "cuboids":
+        return None
+    start = 0
+    for names, weight in zip(choice.sets, choice.weights, strict=True):
+        mask = lattice.mask(names)
+        if mask == top:
+            return slice(start, start + lattice.size(mask)), weight
+        start += lattice.size(mask)
+    return None
+
+
+def _beside_finest(
+    rows: Any, targets: Floats, held: Any, values: Floats, place: tuple[slice, int], cells: Ints
+) -> Floats:
+    """Least absolute deviations with free signs, by the deviations of the measured finest table themselves.
+
+    Each cell is its noisy value plus a deviation that costs its weight, so that only the coarser tables are rows of the program.
+    """
+    from scipy.optimize import linprog
+
+    sparse = _sparse()
+    finest, weight = place
+    others = np.delete(np.arange(rows.shape[0]), finest)
+    noisy = targets[finest][cells] / weight
+    upper, height, width = rows[others], len(others), len(cells)
+    each = sparse.identity(height, format="csr")
+    none = sparse.csr_matrix((held.shape[0], 2 * height))
+    equal = sparse.vstack(
+        [sparse.hstack([upper, -upper, -each, each]), sparse.hstack([held, -held, none])], format="csc"
+    )
+    if not equal.shape[0]:
+        return np.asarray(noisy)
+    solved = linprog(
+        np.concatenate([np.full(2 * width, float(weight)), np.ones(2 * height)]),
+        A_eq=equal,
+        b_eq=np.concatenate([targets[others] - upper @ noisy, values - held @ noisy]),
+        bounds=(0, None),
+        method="highs-ds",
+        options={"time_limit": SECONDS},
+    )
+    found = _solution(solved, "least-absolute")
+    return np.asarray(noisy + found[:width] - found[width : 2 * width])
 
 
 def _measured_rows(
