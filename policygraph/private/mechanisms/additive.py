@@ -30,9 +30,26 @@ from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
 from policygraph.public.sensitivity.certificate import Sensitivity
 
-__all__ = ["Additive", "Gaussian", "Laplace", "for_loss"]
+__all__ = ["Additive", "Gaussian", "Laplace", "for_loss", "law"]
 
 CONFIDENCE = Fraction(95, 100)
+
+
+def law(loss: Loss, parameter: Fraction) -> Noise:
+    """The discrete Laplace law of a scale for epsilon, the discrete Gaussian one of a variance for rho; none for 0.
+
+    Examples
+    --------
+    >>> law(Rho(1), Fraction(1, 2)).distribution, law(Epsilon(1), Fraction(0)).distribution
+    ('discrete Gaussian', 'none')
+    """
+    if parameter == 0:
+        return Noise("none", Fraction(0), 0.0, 0)
+    if isinstance(loss, Epsilon):
+        within = laplace_quantile(parameter, CONFIDENCE)
+        return Noise("discrete Laplace", parameter, laplace_variance(parameter), within)
+    within = gaussian_quantile(parameter, CONFIDENCE)
+    return Noise("discrete Gaussian", parameter, gaussian_variance(parameter), within)
 
 
 @dataclass(frozen=True)
@@ -54,21 +71,7 @@ class Additive(Calibrated):
 
     @cached_property
     def noise(self) -> Noise:
-        if self.parameter == 0:
-            return Noise("none", Fraction(0), 0.0, 0)
-        if isinstance(self.loss, Epsilon):
-            return Noise(
-                "discrete Laplace",
-                self.parameter,
-                laplace_variance(self.parameter),
-                laplace_quantile(self.parameter, CONFIDENCE),
-            )
-        return Noise(
-            "discrete Gaussian",
-            self.parameter,
-            gaussian_variance(self.parameter),
-            gaussian_quantile(self.parameter, CONFIDENCE),
-        )
+        return law(self.loss, self.parameter)
 
     def noisy(self, table: Any, source: Source) -> Ints:
         made: Ints = self.noisy_many(table, 1, source)[0]
@@ -95,10 +98,10 @@ class Additive(Calibrated):
                 else "The policy does not hide the answers"
             )
             return [first, f"{why}, so no noise was added."]
-        law = "scale" if isinstance(self.loss, Epsilon) else "variance parameter"
+        kind_of = "scale" if isinstance(self.loss, Epsilon) else "variance parameter"
         return [
             first,
-            f"Independent {self.noise.distribution} noise of {law} {show(self.parameter)} lattice units (unit "
+            f"Independent {self.noise.distribution} noise of {kind_of} {show(self.parameter)} lattice units (unit "
             f"{show(self.query.unit)}) was added to each answer, for a loss of {self.loss}.",
         ]
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import show
+from policygraph.private.mechanisms.additive import law
 from policygraph.private.mechanisms.base import (
     MOST_ANSWERS,
     Calibrated,
@@ -30,10 +31,6 @@ from policygraph.private.noise import (
     Source,
     discrete_gaussian,
     discrete_laplace,
-    gaussian_quantile,
-    gaussian_variance,
-    laplace_quantile,
-    laplace_variance,
 )
 from policygraph.public.loss import Epsilon, Loss
 from policygraph.public.node_privacy import NodePrivacy
@@ -44,8 +41,6 @@ from policygraph.public.sensitivity.certificate import Sensitivity
 from policygraph.public.sensitivity.statistics import StatisticBound, statistic_bound
 
 __all__ = ["CalibratedStatistic", "StatisticNoise"]
-
-CONFIDENCE = Fraction(95, 100)
 
 
 @dataclass(frozen=True)
@@ -68,13 +63,7 @@ class CalibratedStatistic(Calibrated):
 
     @cached_property
     def noise(self) -> Noise:
-        if self.parameter == 0:
-            return Noise("none", Fraction(0), 0.0, 0)
-        if isinstance(self.loss, Epsilon):
-            spread, within = laplace_variance(self.parameter), laplace_quantile(self.parameter, CONFIDENCE)
-            return Noise("discrete Laplace", self.parameter, spread, within)
-        spread, within = gaussian_variance(self.parameter), gaussian_quantile(self.parameter, CONFIDENCE)
-        return Noise("discrete Gaussian", self.parameter, spread, within)
+        return law(self.loss, self.parameter)
 
     def noisy(self, table: Any, source: Source) -> Ints:
         made: Ints = self.noisy_many(table, 1, source)[0]
@@ -100,8 +89,8 @@ class CalibratedStatistic(Calibrated):
         )
         if self.parameter == 0:
             return [first, "No noise was added."]
-        law = "scale" if isinstance(self.loss, Epsilon) else "variance parameter"
-        noise = f"Independent {self.noise.distribution} noise of {law} {show(self.parameter)} was added to each answer"
+        kind = "scale" if isinstance(self.loss, Epsilon) else "variance parameter"
+        noise = f"Independent {self.noise.distribution} noise of {kind} {show(self.parameter)} was added to each answer"
         return [first, f"{noise}, for a loss of {self.loss}."]
 
 

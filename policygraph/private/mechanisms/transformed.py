@@ -17,16 +17,13 @@ import numpy as np
 
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import show
+from policygraph.private.mechanisms.additive import law
 from policygraph.private.mechanisms.base import Calibrated, Floats, Ints, Mechanism, Noise, check_loss
 from policygraph.private.mechanisms.kernel_error import real_within, sum_within
 from policygraph.private.noise import (
     Source,
     discrete_gaussian,
     discrete_laplace,
-    gaussian_quantile,
-    gaussian_variance,
-    laplace_quantile,
-    laplace_variance,
 )
 from policygraph.public.loss import Epsilon, Loss, Rho
 from policygraph.public.policy import Policy
@@ -39,7 +36,6 @@ from policygraph.published.consistency import consistent, isotonic_lines
 
 __all__ = ["EdgeNoise", "TransformedConsistent", "TransformedGaussian", "TransformedLaplace"]
 
-CONFIDENCE = Fraction(95, 100)
 PATTERNS = 64
 """Most different rows of coefficients whose 95 % range is computed; more are bounded."""
 
@@ -75,16 +71,8 @@ class EdgeNoise(Calibrated):
 
     @cached_property
     def noise(self) -> Noise:
-        scale = self.parameter
-        if self.reduction.width == len(self.reduction.fixed):
-            return Noise("none", Fraction(0), 0.0, 0)
-        if isinstance(self.loss, Epsilon):
-            return Noise(
-                "discrete Laplace", scale, laplace_variance(scale), laplace_quantile(scale, CONFIDENCE)
-            )
-        return Noise(
-            "discrete Gaussian", scale, gaussian_variance(scale), gaussian_quantile(scale, CONFIDENCE)
-        )
+        nothing = self.reduction.width == len(self.reduction.fixed)
+        return law(self.loss, Fraction(0) if nothing else self.parameter)
 
     def _drawn(self, shape: tuple[int, ...], source: Source) -> Ints:
         draw = discrete_laplace if isinstance(self.loss, Epsilon) else discrete_gaussian
@@ -162,12 +150,12 @@ class EdgeNoise(Calibrated):
         )
 
     def stages(self) -> Sequence[str]:
-        law = "scale" if isinstance(self.loss, Epsilon) else "variance parameter"
+        kind = "scale" if isinstance(self.loss, Epsilon) else "variance parameter"
         out = []
         if self.noise.distribution != "none":
             out = [
                 self.reduction.describe(),
-                f"Independent {self.noise.distribution} noise of {law} {show(self.parameter)} was added to each of them, for "
+                f"Independent {self.noise.distribution} noise of {kind} {show(self.parameter)} was added to each of them, for "
                 f"a loss of {self.loss}.",
             ]
         if len(self.reduction.fixed):
