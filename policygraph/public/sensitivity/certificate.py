@@ -84,6 +84,8 @@ class Sensitivity:
         The rungs of the ladder that were tried, in words.
     policy, query
         What it was computed for.
+    cut_short
+        Whether a limit in seconds that the caller set ended the search: another run may prove less or more.
     """
 
     power: Fraction
@@ -96,6 +98,7 @@ class Sensitivity:
     policy: Policy
     query: Query
     steps: tuple[str, ...] = field(default=())
+    cut_short: bool = field(default=False)
     computed: bool = field(default=False, compare=False, repr=False)
     """Whether the engine computed it in this process; one that was read from a file scales no noise."""
 
@@ -182,6 +185,8 @@ class Sensitivity:
             "query_fingerprint": self.query.fingerprint,
             "policy": self.policy.to_spec(),
             "query": self.query.to_spec(),
+            # Named only where it is so, so that certificates that were stored before read as they did.
+            **({"cut_short": True} if self.cut_short else {}),
         }
 
     def _witness_dict(self, witness: Witness) -> dict[str, Any]:
@@ -244,6 +249,7 @@ class Sensitivity:
                 policy=policy,
                 query=query,
                 steps=tuple(data.get("steps", ())),
+                cut_short={True: True, False: False}[data.get("cut_short", False)],
             )
         except (KeyError, TypeError, ValueError) as cause:
             if isinstance(cause, InputError):
@@ -273,9 +279,14 @@ class Sensitivity:
 
     def __str__(self) -> str:
         number = show(self.power) if self.norm == "l1" else _root(self.power)
+        cut = "; cut short by the time limit, another run may prove less or more" if self.cut_short else ""
         lines = [
             f"sensitivity {'=' if self.exact else '<='} {number} ({self.norm.upper()}, "
-            + ("exact)" if self.exact else f"upper bound; at least {_shown(self.norm, self.lower_power)})"),
+            + (
+                "exact)"
+                if self.exact
+                else f"upper bound; at least {_shown(self.norm, self.lower_power)}{cut})"
+            ),
             f"  neighbours: {self.definition}",
             f"  method:     {self.method}",
             f"  why:        {self.reason}",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 
+from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Norm, Query
@@ -16,9 +17,17 @@ from policygraph.public.sensitivity.found import Found
 
 __all__ = ["sensitivity"]
 
+USUAL = 120 * SECOND
+"""Units of work of a search when the caller names none: a constant, so that every machine proves the same."""
+
 
 def sensitivity(
-    query: Query, policy: Policy, *, norm: Norm = "l1", time_limit: float | None = 120.0
+    query: Query,
+    policy: Policy,
+    *,
+    norm: Norm = "l1",
+    effort: Effort | int | None = None,
+    time_limit: float | None = None,
 ) -> Sensitivity:
     """How much one neighbour step of a policy can change the answer to a query.
 
@@ -30,9 +39,13 @@ def sensitivity(
         Who may not be told apart, given what everybody knows.
     norm
         ``"l1"`` for pure epsilon, ``"l2"`` for zCDP.
+    effort
+        Work that a search may spend, in units or as an :class:`~policygraph.effort.Effort`; None for the usual
+        120 million units. When it runs out the result is a proved upper bound with the best pair of neighbours
+        found, the same one on every machine.
     time_limit
-        Seconds that a search may take; None for no limit. When it runs out the result is a proved upper bound
-        with the best pair of neighbours found, and says so.
+        Seconds of wall clock after which a search also ends; None, the usual, for no clock. A result that the clock
+        cut short depends on the load of the machine and says so in its first line.
 
     Returns
     -------
@@ -78,7 +91,15 @@ def sensitivity(
             code="sensitivity.arguments",
         )
     query.check_domain(policy.domain)
-    deadline = None if time_limit is None else time.monotonic() + float(time_limit)
+    budget = Effort.of(effort, time_limit, usual=USUAL)
+    left = (
+        budget.seconds
+        if budget.seconds is not None
+        else None
+        if budget.left is None
+        else budget.left / SECOND
+    )
+    deadline = None if left is None else time.monotonic() + left
     found = _climb(query, policy, norm, deadline)
     unit = query.unit if norm == "l1" else query.unit**2
     return Sensitivity(
@@ -92,6 +113,7 @@ def sensitivity(
         policy=policy,
         query=query,
         steps=found.steps,
+        cut_short=budget.cut_short and not found.exact,
         computed=True,
     )
 
