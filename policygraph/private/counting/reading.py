@@ -1,0 +1,174 @@
+"""How data are read: what is declared about files, and its plain form. Owns :class:`Files` and :func:`how_read`.
+
+Everything that decides what a record is must be fixed before the rows are seen: the options here, the names of the files, and the header
+line of a CSV file. Imports ``errors``.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from policygraph.errors import DataError, InputError
+
+__all__ = ["OPTIONS", "Files", "how_read", "local_path", "suffix_of"]
+
+OPTIONS = ("delimiter", "quote", "encoding", "header", "hive")
+"""What can be declared about files, here and in the table ``[data]`` of a policy file."""
+
+PACKED = (".gz", ".zst")
+NOT_PLAIN = frozenset(
+    ["idna", "punycode", "raw_unicode_escape", "undefined", "unicode_escape", "utf-7", "mbcs", "oem"]
+)
+"""Codecs of Python that are not encodings of files."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files and how they are read, wherever data are expected.
+
+    Parameters
+    ----------
+    data
+        A path, a pattern or a list of paths.
+    delimiter
+        What separates the values of a CSV line. None: the one of ``, ; | `` and tab that the header line contains.
+    quote
+        What encloses a value of CSV that contains delimiters, quotes or line breaks; ``""`` for files without quotes.
+    encoding
+        Encoding of text files, by its Python name.
+    header
+        Whether a CSV edge list starts with the names of its columns; None: it does unless its first line names two nodes. Tables always do.
+    hive
+        Whether folders named ``column=value`` are columns.
+
+    Examples
+    --------
+    >>> Files("people.csv", delimiter=";", encoding="latin-1").options()
+    {'delimiter': ';', 'encoding': 'iso8859-1'}
+    """
+
+    data: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+    delimiter: str | None = None
+    quote: str = '"'
+    encoding: str = "utf-8"
+    header: bool | None = None
+    hive: bool = False
+
+    def __post_init__(self) -> None:
+        listed = [self.data] if isinstance(self.data, (str, os.PathLike)) else self.data
+        if not isinstance(listed, (list, tuple)) or not all(
+            isinstance(one, (str, os.PathLike)) for one in listed
+        ):
+            raise InputError(
+                f"Files({self.data!r}): expected a path, a pattern or a list of paths.",
+                code="data.options",
+                value=self.data,
+            )
+        check_options({name: getattr(self, name) for name in OPTIONS})
+        object.__setattr__(self, "encoding", codecs.lookup(self.encoding).name)
+
+    def options(self) -> dict[str, Any]:
+        """What is declared, without what is so by default."""
+        return {name: getattr(self, name) for name in OPTIONS if getattr(self, name) != getattr(Files, name)}
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Raise unless the options can be those of a file."""
+    checks = {
+        "delimiter": (
+            lambda x: x is None or (_one_sign(x) and x != options.get("quote", '"')),
+            "one ASCII character other than the quote",
+        ),
+        "quote": (lambda x: x == "" or _one_sign(x), 'one ASCII character, or "" for none'),
+        "encoding": (_is_encoding, "an encoding such as utf-8, latin-1, cp1252 or utf-16"),
+        "header": (lambda x: x is None or isinstance(x, bool), "true or false"),
+        "hive": (lambda x: isinstance(x, bool), "true or false"),
+    }
+    for name, value in options.items():
+        good, expected = checks[name]
+        if not good(value):
+            raise InputError(f"{name}={value!r}: expected {expected}.", code="data.options", value=value)
+
+
+def _one_sign(text: Any) -> bool:
+    return isinstance(text, str) and len(text) == 1 and text.isascii() and text not in "\r\n\0"
+
+
+def _is_encoding(name: Any) -> bool:
+    try:
+        found = codecs.lookup(name)
+    except (LookupError, TypeError, ValueError):
+        return False
+    return bool(getattr(found, "_is_text_encoding", True)) and found.name not in NOT_PLAIN
+
+
+def local_path(given: str) -> str:
+    """Path behind an address: ``file://`` is the path that it names, anything else is left as it is.
+
+    Examples
+    --------
+    >>> local_path("file:///data/my%20people.csv"), local_path("FILE://localhost/a.csv"), local_path("a%20b.csv")
+    ('/data/my people.csv', '/a.csv', 'a%20b.csv')
+    """
+    if not given[:7].lower() == "file://":
+        return given
+    # Signs such as # and ? are part of a path here; urlsplit would cut them off.
+    host, slash, rest = given[7:].partition("/")
+    if host.lower() not in ("", "localhost"):
+        raise DataError(
+            f"{given}: expected a file of this machine, such as file:///data/people.csv.",
+            code="data.address",
+            value=given,
+        )
+    return unquote(slash + rest)
+
+
+def suffix_of(path: str) -> str:
+    """Kind of a file by its name, compression aside."""
+    plain = Path(urlsplit(path).path if "://" in path else path)
+    return plain.with_suffix("").suffix.lower() if plain.suffix.lower() in PACKED else plain.suffix.lower()
+
+
+def how_read(
+    data: Any, columns: Mapping[str, str] | None = None, edges: Mapping[str, str] | None = None
+) -> str:
+    """How data are read, as a text: with the content and the policy, all that the counts depend on.
+
+    Two requests are the same only if this is the same: the same bytes under another name of column, delimiter or kind of file are
+    other records. It is known before anything is opened, and stays the same from one version to the next.
+
+    Returns
+    -------
+    str
+        JSON with sorted keys: ``columns``, ``edges``, ``kinds`` (endings of the files) and ``options`` (:meth:`Files.options`), each only
+        where there is something to say.
+
+    Examples
+    --------
+    >>> how_read("people.csv")
+    '{"kinds": [".csv"]}'
+    >>> how_read(Files("file:///data/people.csv", delimiter=";"), columns={"sex": "Sex"})
+    '{"columns": {"sex": "Sex"}, "kinds": [".csv"], "options": {"delimiter": ";"}}'
+    >>> how_read([1, 2, 3])
+    '{}'
+    """
+    inner = data.data if isinstance(data, Files) else data
+    listed = [inner] if isinstance(inner, (str, os.PathLike)) else inner
+    kinds: set[str] = set()
+    if isinstance(listed, (list, tuple)) and all(isinstance(one, (str, os.PathLike)) for one in listed):
+        paths = [local_path(os.fspath(one)) for one in listed]
+        kinds = {suffix_of(path) for path in paths if not path.lower().startswith("duckdb://")}
+    said = {
+        "columns": dict(columns or {}),
+        "edges": dict(edges or {}),
+        "kinds": sorted(kinds),
+        "options": data.options() if isinstance(data, Files) else {},
+    }
+    return json.dumps({key: value for key, value in said.items() if value}, sort_keys=True)
