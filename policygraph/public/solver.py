@@ -1,0 +1,311 @@
+"""Whole-number programs whose answers rest on no solver's word. Owns :class:`Program`.
+
+A point is returned only after it was checked in Python integers. "None" is returned when an exact search closed every
+branch by whole-number arithmetic, or, where that search is too long, when two unlike solvers (CP-SAT without presolve, and
+HiGHS) both say so and neither the search nor they found a point. Solvers that contradict each other, or a point that was
+checked, are refused. See docs/proofs/solvers.md. Imports ``errors``, ``effort``, ``solver_search``, ``solver_layers``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from policygraph.effort import SECOND, Effort
+from policygraph.errors import RefusedError
+from policygraph.public import solver_layers
+from policygraph.public.solver_search import Compiled, Literals, objective_bound, search
+
+__all__ = ["Answer", "Best", "Program", "disagreement"]
+
+FIRST = SECOND // 5
+"""Work of the exact search before any solver is asked; most programs end here."""
+LONG = 30 * SECOND
+"""Most work of the exact search after CP-SAT was asked; then a second solver is asked instead."""
+USUAL = 120 * SECOND
+"""Work of a question for which nothing is said."""
+WIDEST = 2**40
+"""Range that stands for "no limit" while a point is looked for; nothing is concluded from finding none in it."""
+
+
+class Answer(NamedTuple):
+    """A point, or that there is none and why that is known, or that it is not known.
+
+    Attributes
+    ----------
+    status
+        "found" with a point; "none" when that is proved; "unknown".
+    point
+        The point.
+    proof
+        For "none": "search" when every branch was closed exactly, "two solvers" when CP-SAT and HiGHS agree.
+    """
+
+    status: Literal["found", "none", "unknown"]
+    point: tuple[int, ...] | None = None
+    proof: Literal["", "search", "two solvers"] = ""
+
+
+class Best(NamedTuple):
+    """The largest value found with its point, and a proved upper bound; ``lower`` is None when no point was found.
+
+    Attributes
+    ----------
+    lower, upper
+        Bounds; ``upper`` is below any value when ``lower`` is None and ``none`` is True.
+    point
+        A point of value ``lower``.
+    none
+        Whether it is proved that there is no point at all.
+    """
+
+    lower: int | None
+    upper: int
+    point: tuple[int, ...] | None
+    none: bool = False
+
+
+def disagreement(what: str, **values: object) -> RefusedError:
+    """The refusal when a solver says what a checked point or another solver contradicts."""
+    return RefusedError(
+        f"The solvers contradict each other ({what}); nothing is concluded from it. "
+        "Report this with the policy and the version of ortools.",
+        code="solver.disagree",
+        **values,
+    )
+
+
+class Program:
+    """Whole numbers between bounds, rows ``low <= sum of a x <= high``, and clauses of bounds one of which must hold.
+
+    Parameters
+    ----------
+    lower, upper
+        Bounds of each variable; an upper bound may be None. Where one stays None after the rows have been used, no
+        answer is "none" but by contradiction of the rows.
+
+    Examples
+    --------
+    >>> program = Program([0, 0], [3, 3])
+    >>> program.add({0: 1, 1: 2}, 3, 3)
+    >>> program.require([(0, "<=", 1)])
+    >>> program.find().point
+    (1, 1)
+    >>> program.require([(1, ">=", 2)])
+    >>> program.find().status
+    'none'
+    """
+
+    def __init__(self, lower: Sequence[int], upper: Sequence[int | None]) -> None:
+        self._lower = [int(a) for a in lower]
+        self._upper = [None if b is None else int(b) for b in upper]
+        self._rows: list[tuple[dict[int, int], int | None, int | None]] = []
+        self._clauses: list[Literals] = []
+
+    def add(
+        self, terms: Mapping[int, int] | Iterable[tuple[int, int]], low: int | None, high: int | None
+    ) -> None:
+        """Add the row ``low <= sum of weight * variable <= high``; None for a side without a limit."""
+        row: dict[int, int] = {}
+        for j, a in terms.items() if isinstance(terms, Mapping) else terms:
+            row[int(j)] = row.get(int(j), 0) + int(a)
+        self._rows.append((row, None if low is None else int(low), None if high is None else int(high)))
+
+    def require(self, clause: Iterable[tuple[int, Literal["<=", ">="], int]]) -> None:
+        """Add a clause: at least one of these bounds on variables must hold."""
+        self._clauses.append(tuple((int(j), side, int(bound)) for j, side, bound in clause))
+
+    def find(self, effort: Effort | None = None) -> Answer:
+        """Find a point, prove that there is none, or give up when the effort is spent.
+
+        Raises
+        ------
+        RefusedError
+            When a solver says "none" and a point is found, or returns a point that breaks the program.
+        """
+        return self._find(Effort.of(effort, usual=USUAL), [])
+
+    def maximise(
+        self, objective: Mapping[int, int], effort: Effort | None = None, *, least: int | None = None
+    ) -> Best:
+        """Find the largest value of a sum, with a proved bound.
+
+        Parameters
+        ----------
+        objective
+            Weights of variables.
+        effort
+            The work that is allowed.
+        least
+            Only points of at least this value are of interest.
+
+        Notes
+        -----
+        CP-SAT looks for a good point, which is checked. The bound is that of an exactly checked dual, and then lowered
+        to the best value by proving that no point has more.
+
+        Examples
+        --------
+        >>> program = Program([0, 0], [3, 3])
+        >>> program.add({0: 2, 1: 2}, None, 7)
+        >>> program.maximise({0: 1, 1: 1})[:2]
+        (3, 3)
+        """
+        work = Effort.of(effort, usual=USUAL)
+        goal = {int(j): int(w) for j, w in objective.items() if w}
+        floor = [] if least is None else [(goal, int(least), None)]
+        box = self._box(floor)
+        if box is None:
+            return Best(None, (least or 0) - 1, None, none=True)
+        lower, upper, limited = box
+        program = Compiled(lower, upper, [*self._rows, *floor], self._clauses)
+        if not program.possible:
+            return Best(None, (least or 0) - 1, None, none=True)
+        top = objective_bound(program, goal) if limited else None
+        found = self._suggest(program, goal, work.share(1, 2))
+        point, best = found.point, None
+        if point is not None:
+            best = sum(w * point[j] for j, w in goal.items())
+        if top is None:
+            return Best(best, 2**200 if best is None else max(best, 2**200), point)
+        while best is None or best < top:
+            # the whole claim first; where that is too long, the bound is lowered as far as it goes
+            target = (best + 1) if best is not None else least
+            part = [] if target is None else [(goal, target, None)]
+            answer = self._find(work.share(1, 2), part, settled=found.status == "found" and found.best)
+            if answer.status == "unknown":
+                break
+            if answer.point is None:
+                if best is None:
+                    return Best(None, (least or 0) - 1, None, none=True)
+                return Best(best, best, point)
+            point = answer.point
+            best = sum(w * point[j] for j, w in goal.items())
+        while (best is None or best < top) and not work.done:
+            if self._find(work.share(1, 2), [(goal, top, None)]).status != "none":
+                break
+            top -= 1
+        return Best(best, top, point)
+
+    def suggest(self, objective: Mapping[int, int], effort: Effort | None = None) -> tuple[int, ...] | None:
+        """A checked point that CP-SAT finds good; None tells nothing.
+
+        Examples
+        --------
+        >>> Program([0], [4]).suggest({0: 1})
+        (4,)
+        """
+        box = self._box([])
+        if box is None:
+            return None
+        program = Compiled(box[0], box[1], self._rows, self._clauses)
+        if not program.possible:
+            return None
+        return self._suggest(program, dict(objective), Effort.of(effort, usual=USUAL)).point
+
+    def _suggest(self, program: Compiled, goal: Mapping[int, int], effort: Effort) -> solver_layers.Opinion:
+        opinion = solver_layers.ask_cp_sat(program, program.clauses, list(goal.items()), effort)
+        return _checked(program, opinion, "CP-SAT")
+
+    def _box(
+        self, more: Sequence[tuple[dict[int, int], int | None, int | None]]
+    ) -> tuple[list[int], list[int], bool] | None:
+        """A finite box, and whether it holds all points; None when the rows show that there is none."""
+        if all(b is not None for b in self._upper):
+            return self._lower, [b for b in self._upper if b is not None], True
+        upper = list(self._upper)
+        for _ in range(len(upper)):
+            before = list(upper)
+            for terms, low, high in [*self._rows, *more]:
+                _limit(terms, low, high, self._lower, upper)
+            if before == upper:
+                break
+        if any(b is not None and b < a for a, b in zip(self._lower, upper)):
+            return None
+        limited = all(b is not None for b in upper)
+        return self._lower, [a + WIDEST if b is None else b for a, b in zip(self._lower, upper)], limited
+
+    def _find(
+        self,
+        effort: Effort,
+        more: Sequence[tuple[dict[int, int], int | None, int | None]],
+        *,
+        settled: bool = False,
+    ) -> Answer:
+        """Find a point of the program with more rows; ``settled`` when a solver has said already that there is none."""
+        if any(b is not None and b < a for a, b in zip(self._lower, self._upper)):
+            return Answer("none", proof="search")
+        if effort.done:
+            return Answer("unknown")
+        box = self._box(more)
+        if box is None:
+            return Answer("none", proof="search")
+        lower, upper, limited = box
+        program = Compiled(lower, upper, [*self._rows, *more], self._clauses)
+        if not program.possible:
+            return Answer("none", proof="search")
+        status, point = search(program, effort.at_most(FIRST))
+        if status == "none":
+            return Answer("none", proof="search") if limited else Answer("unknown")
+        opinion = solver_layers.Opinion("none" if settled else "unknown")
+        if status == "unknown" and not settled:
+            opinion = _checked(
+                program,
+                solver_layers.ask_cp_sat(program, program.clauses, None, effort.share(1, 2)),
+                "CP-SAT",
+            )
+            if opinion.point is not None:
+                return Answer("found", opinion.point)
+        if status == "unknown" and not limited:
+            return Answer("unknown")
+        if status == "unknown":
+            status, point = search(program, effort.share(1, 2).at_most(LONG))
+        if status == "unknown":
+            second = _checked(program, solver_layers.ask_highs(program, program.clauses, effort), "HiGHS")
+            if second.status == "none" and opinion.status == "none":
+                return Answer("none", proof="two solvers")
+            status, point = ("found", second.point) if second.point is not None else ("unknown", None)
+        if point is not None and opinion.status == "none":
+            raise disagreement("CP-SAT says that no point is left, and this one is", point=point)
+        if status == "none":
+            return Answer("none", proof="search")
+        return Answer("unknown") if point is None else Answer("found", point)
+
+
+def _checked(program: Compiled, opinion: solver_layers.Opinion, name: str) -> solver_layers.Opinion:
+    if opinion.point is None:
+        return opinion
+    if program.holds(opinion.point):
+        return opinion
+    if name == "HiGHS":
+        # rounded from floats, which may be off without any fault of the solver's
+        return solver_layers.Opinion("unknown")
+    raise disagreement(f"{name} returned a point that breaks its constraints", point=opinion.point)
+
+
+def _limit(
+    terms: Mapping[int, int],
+    low: int | None,
+    high: int | None,
+    lower: Sequence[int],
+    upper: list[int | None],
+) -> None:
+    """Upper bounds of variables that one row implies; works with variables that have none yet."""
+    for side, sign in ((high, 1), (low, -1)):
+        if side is None:
+            continue
+        # sign * sum <= sign * side; the least of the other terms needs their bounds
+        least, endless = 0, 0
+        for j, a in terms.items():
+            end = lower[j] if sign * a > 0 else upper[j]
+            if end is None:
+                endless += 1
+            else:
+                least += sign * a * end
+        if endless:
+            continue
+        for j, a in terms.items():
+            if sign * a > 0:
+                most = lower[j] + (sign * side - least) // (sign * a)
+                held = upper[j]
+                upper[j] = most if held is None else min(held, most)
