@@ -144,34 +144,85 @@ def test_neighbours_of_records(problem: tuple[Matrix, Graph, bool], n: int) -> N
                 assert nearer < pairs or (nearer == pairs and fewer)
 
 
+def longest_multiset(matrix: Matrix, graph: Graph, bottom: bool) -> int:
+    """Most records that change between neighbours, by listing the minimal zero-sum multisets."""
+    points = blowfish_problem(matrix, graph, bottom=bottom).class_columns
+    return max([1, *map(len, minimal_sums(differences(points)))])
+
+
 @settings(max_examples=80, deadline=None)
-@given(problems(), st.integers(1, 3))
-def test_moves_of_up_to_n_records(problem: tuple[Matrix, Graph, bool], n: int) -> None:
+@given(problems(low=0, high=1), st.none() | st.integers(1, 3))
+def test_moves_within_a_cap_are_all_of_them(problem: tuple[Matrix, Graph, bool], cap: int | None) -> None:
     matrix, graph, bottom = problem
     cells = len(graph) - bottom
-    listed = list(blowfish_moves(matrix, graph, bottom=bottom, at_most_records=n))
+    listed = list(blowfish_moves(matrix, graph, bottom=bottom, at_most_records=cap))
     changes = [move.dense(cells) for move in listed]
     assert len(set(changes)) == len(changes)
-    expected = set().union(*(oracle.moves(matrix, graph, m, bottom=bottom) for m in range(1, n + 1)))
-    assert set(changes) == expected
+    most = longest_multiset(matrix, graph, bottom)
+    expected = set().union(*(oracle.moves(matrix, graph, n, bottom=bottom) for n in range(1, most + 1)))
+    assert set(changes) == {move for move in expected if oracle.within(move, cap)}
 
 
-@settings(max_examples=80, deadline=None)
-@given(problems(), st.integers(1, 3), st.sampled_from(["l1", "l2"]), st.data())
+queries = st.integers(1, 3).flatmap(
+    lambda rows: st.lists(st.lists(st.integers(-2, 2), min_size=4, max_size=4), min_size=rows, max_size=rows)
+)
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    problems(low=0, high=1), st.none() | st.integers(1, 3), st.sampled_from(["l1", "l2"]), st.none() | queries
+)
 def test_sensitivity_of_a_query_under_a_cap(
-    problem: tuple[Matrix, Graph, bool], n: int, norm: str, data: st.DataObject
+    problem: tuple[Matrix, Graph, bool], cap: int | None, norm: str, rows: Matrix | None
 ) -> None:
     matrix, graph, bottom = problem
     cells = len(graph) - bottom
-    query = data.draw(
-        st.none()
-        | st.lists(st.lists(st.integers(-2, 2), min_size=cells, max_size=cells), min_size=1, max_size=3)
-    )
-    bracket = longest_blowfish(matrix, graph, bottom=bottom, query=query, norm=norm, at_most_records=n)
+    query = None if rows is None else [row[:cells] for row in rows]
+    bracket = longest_blowfish(matrix, graph, bottom=bottom, query=query, norm=norm, at_most_records=cap)
     expected = max(
-        oracle.sensitivity(matrix, graph, m, bottom=bottom, query=query, norm=norm) for m in range(1, n + 1)
+        oracle.sensitivity(matrix, graph, n, bottom=bottom, query=query, norm=norm, cap=cap)
+        for n in range(1, longest_multiset(matrix, graph, bottom) + 1)
     )
     assert (bracket.lower, bracket.upper) == (expected, expected)
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems(low=-2, high=3), st.integers(1, 3), st.sampled_from(["l1", "l2"]), st.none() | queries)
+def test_a_capped_value_is_never_too_small(
+    problem: tuple[Matrix, Graph, bool], cap: int, norm: str, rows: Matrix | None
+) -> None:
+    matrix, graph, bottom = problem
+    cells = len(graph) - bottom
+    query = None if rows is None else [row[:cells] for row in rows]
+    # no time at all: what stands is the bound by the cap and by the length of the sets of changes
+    bracket = longest_blowfish(
+        matrix, graph, bottom=bottom, query=query, norm=norm, at_most_records=cap, deadline=0
+    )
+    found = [
+        oracle.sensitivity(matrix, graph, n, bottom=bottom, query=query, norm=norm, cap=cap)
+        for n in range(1, 5)
+    ]
+    assert bracket.upper is not None
+    assert bracket.upper >= max(found)
+    if bracket.witness is None:
+        assert bracket.lower == 0
+        return
+    old, new = zip(*bracket.witness.transitions)
+    assert are_neighbours_records(old, new, matrix, graph, bottom=bottom).neighbours
+    change = oracle.change(old, new, cells)
+    assert change == bracket.witness.dense(cells)
+    assert oracle.within(change, cap)
+    answer = change if query is None else [sum(map(int.__mul__, row, change)) for row in query]
+    assert bracket.lower == sum(abs(v) if norm == "l1" else v * v for v in answer)
+
+
+def test_records_that_cancel_in_the_histogram_count_for_nothing_under_a_cap() -> None:
+    """Line of 3, the middle count public: 0 -> 1 and 1 -> 2 show as one record from 0 to 2."""
+    bracket = longest_blowfish([[0, 1, 0]], line(3), at_most_records=1)
+    assert (bracket.lower, bracket.upper) == (2, 2)
+    assert oracle.sensitivity([[0, 1, 0]], line(3), 2, cap=1) == 2
+    assert bracket.witness is not None
+    assert len(bracket.witness.transitions) == 2
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,5 +1,6 @@
 """Parallel composition decided on the moves, against listings of all moves; stretches between policy graphs."""
 
+import random
 from fractions import Fraction
 from itertools import combinations
 
@@ -18,6 +19,7 @@ from policygraph.public.composition_stretch import stretch
 from tests.oracles import blowfish as blowfish_oracle
 from tests.oracles.fibres import neighbour_pairs, tables
 from tests.oracles.graver import minimal_moves
+from tests.policies_small import literal_moves, small_policies
 
 MATRICES = st.integers(2, 5).flatmap(
     lambda n: st.lists(st.lists(st.integers(-1, 2), min_size=n, max_size=n), min_size=1, max_size=3)
@@ -314,3 +316,29 @@ def test_stretch_completes_the_statement_for_several_policies():
     assert facts.value.code == "composition.stretch"
     with pytest.raises(InputError):
         stretch(line, pg.Policy(pg.Domain({"b": 4}), pg.PolicyGraph.line(pg.Domain({"b": 4}))))
+
+
+@pytest.mark.parametrize("shape", [{"x": 1}, {"x": 2}, {"x": 3}, {"a": 2, "b": 2}], ids=str)
+def test_parts_under_every_small_graph_with_facts(shape):
+    """Bottom everywhere, somewhere and nowhere; empty parts, one cell, all cells; capped or not."""
+    rng = random.Random(1)
+    for plain in small_policies(3, [shape]):
+        for cap in (None, 1):
+            policy = pg.Policy(plain.domain, plain.graph, plain.constraints, at_most_records=cap)
+            moves, settled = literal_moves(policy)
+            size = policy.domain.size
+            order = rng.sample(range(size), size)
+            cut = rng.randint(0, size)
+            for parts in ([order[:cut], order[cut:]], [[c] for c in order], [order], [[]], [[], order[:1]]):
+                labels = labels_of(parts, size)
+                verdict = parallel(policy, parts)
+                assert verdict.decided
+                crossing = any(crosses(labels, move) for move in moves)
+                assert not (crossing and verdict), (policy.to_spec(), parts)
+                assert not settled or bool(verdict) == (not crossing), (policy.to_spec(), parts)
+                if verdict.witness is not None:
+                    before, after = (np.zeros(size, dtype=np.int64) for _ in range(2))
+                    for table, rows in ((before, verdict.witness.before), (after, verdict.witness.after)):
+                        for cell, count in rows:
+                            table[cell] = count
+                    assert policy.are_neighbours(before, after), (policy.to_spec(), parts)

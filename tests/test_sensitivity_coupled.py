@@ -1,9 +1,14 @@
 """A policy graph and public facts together: the values of the theory, through the whole engine."""
 
+import itertools
+import random
+
 import numpy as np
 import pytest
 
 import policygraph as pg
+from policygraph.public.sensitivity.coupled import dense_problem
+from tests.policies_small import SHAPES, literal_moves, power, queries, small_policies
 
 LINE4, LINE6 = pg.Domain({"x": 4}), pg.Domain({"x": 6})
 TWO, THREE, SIX = (
@@ -151,3 +156,77 @@ def test_verdicts_agree_with_the_definition_on_every_pair_of_small_tables():
         for b in tables.values():
             if (a != b).any():
                 assert bool(policy.are_neighbours(a, b)) == ((tuple(a), tuple(b)) in expected), (a, b)
+
+
+# Every shape of small policy against the literal definition -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", range(len(SHAPES)), ids=[str(s) for s in SHAPES])
+@pytest.mark.parametrize("cap", [None, 1, 2, 3])
+def test_values_and_moves_are_those_of_the_definition(shape, cap):
+    """The cap counts records added to and removed from the histogram, in values and in the list of moves."""
+    rng = random.Random(shape)
+    for plain in small_policies(shape, [SHAPES[shape]]):
+        policy = pg.Policy(plain.domain, plain.graph, plain.constraints, at_most_records=cap)
+        moves, settled = literal_moves(
+            policy
+        )  # a public table of all cells is the one that does not settle with four
+        listed = {tuple(dict(m.change).get(c, 0) for c in range(policy.domain.size)) for m in policy.moves()}
+        opposite = {tuple(-x for x in m) for m in listed}
+        assert moves <= listed | opposite, policy.to_spec()
+        assert not settled or listed <= moves | {tuple(-x for x in m) for m in moves}, policy.to_spec()
+        for query in rng.sample(queries(policy.domain, rng), 2):
+            for norm in ("l1", "l2"):
+                found = pg.sensitivity(query, policy, norm=norm)
+                true = max((power(query, move, norm) for move in moves), default=0)
+                unit = query.unit if norm == "l1" else query.unit**2
+                assert found.power >= true * unit, (policy.to_spec(), query.to_spec())
+                assert found.exact, (policy.to_spec(), query.to_spec())
+                assert not settled or found.power == true * unit, (policy.to_spec(), query.to_spec())
+                assert (found.witness is None) == (found.power == 0)
+                if found.witness is not None:
+                    before, after = found.table("before"), found.table("after")
+                    answer = policy.are_neighbours(before, after)
+                    assert answer, (policy.to_spec(), answer.reason)
+
+
+def test_the_cap_of_the_issue():
+    """Line of 3, the middle count public, at most one record: 2, although two records change."""
+    domain = pg.Domain({"x": 3})
+    policy = pg.Policy(domain, pg.PolicyGraph.line(domain), [pg.Cells(["x"], [1])], at_most_records=1)
+    found = pg.sensitivity(pg.queries.identity(domain), policy)
+    assert (found.value, found.kind) == (2, "exact")
+    assert policy.are_neighbours(found.table("before"), found.table("after"))
+    assert [{c: abs(x) for c, x in move.change} for move in policy.moves()] == [{0: 1, 2: 1}]
+
+
+@pytest.mark.parametrize("shape", [{"x": 3}, {"x": 2}, {"a": 2, "b": 2}], ids=str)
+def test_neighbours_with_absent_records_are_those_of_the_definition(shape):
+    """All pairs of tables with at most four records together: none is lost where a record vanishes as another appears."""
+    from tests.oracles.blowfish import change, neighbours, within
+
+    records = 4
+    for plain in small_policies(7, [shape])[:: 1 if shape == {"x": 2} else 3]:
+        if plain.graph.bottom == "none":
+            continue
+        matrix, adjacency, keep = dense_problem(plain)
+        if not len(keep):
+            continue
+        expected = set()
+        for n in range(1, records + 1):
+            for one, two in neighbours(matrix.tolist(), adjacency.tolist(), n, bottom=True):
+                a = np.bincount(one, minlength=len(keep) + 1)[:-1]
+                expected.add((tuple(a), tuple(a + np.array(change(one, two, len(keep))))))
+        tables = [
+            np.array(t) for t in itertools.product(range(records + 1), repeat=len(keep)) if sum(t) <= records
+        ]
+        for cap in (None, 1):
+            policy = pg.Policy(plain.domain, plain.graph, plain.constraints, at_most_records=cap)
+            for a in tables:
+                for b in tables:
+                    if a.sum() + b.sum() > records or (a == b).all():
+                        continue
+                    true = (tuple(a), tuple(b)) in expected and within(tuple(b - a), cap)
+                    wide = np.zeros((2, policy.domain.size), dtype=np.int64)
+                    wide[:, keep] = a, b
+                    assert bool(policy.are_neighbours(*wide)) == true, (policy.to_spec(), a, b)

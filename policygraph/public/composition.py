@@ -314,22 +314,21 @@ def _blowfish(policy: Policy, labels: Labels) -> Parallel:
 
     if policy.graph is None:
         raise InputError("a policy without graph is not a Blowfish policy.", code="move.graph")
-    if (
-        policy.domain.capacity is not None
-        or policy.domain.size > DENSE_CELLS
-        or policy.graph.bottom == "some"
-    ):
+    if policy.domain.capacity is not None or policy.domain.size > DENSE_CELLS:
         return _undecided(
-            f"with a policy graph and public facts this needs a table of at most {DENSE_CELLS} cells, and bottom at all or none."
+            f"with a policy graph and public facts this needs a table of at most {DENSE_CELLS} cells."
         )
     matrix, adjacency, keep = dense_problem(policy)
-    bottom = policy.graph.bottom == "all"
+    if not len(keep):
+        return Parallel(True, "every cell is structurally empty, so that there are no moves")
+    bottom = policy.graph.bottom != "none"
     mine = labels[keep]
-    ends = np.argwhere(np.triu(adjacency, 1))
-    kept = all(np.array_equal(matrix[:, u], matrix[:, v]) for u, v in ends)
-    if kept and not (bottom and np.any(matrix)):
+    ends = np.argwhere(np.triu(adjacency, 1)).tolist()
+    # bottom, the last vertex, counts in no fact and is in no part
+    columns = np.pad(matrix, ((0, 0), (0, int(bottom))))
+    if all(np.array_equal(columns[:, u], columns[:, v]) for u, v in ends):
         for u, v in ends:
-            if _touches(mine, (int(u), int(v))):
+            if v < len(keep) and _touches(mine, (u, v)):
                 change = {int(keep[u]): -1, int(keep[v]): 1}
                 if not policy.system.has_values:
                     return _coupled(policy, change, "an edge that keeps the public facts joins two parts")
@@ -356,10 +355,17 @@ def _blowfish(policy: Policy, labels: Labels) -> Parallel:
                     "a move touches two parts, and the published values may or may not allow it."
                 )
             change = {int(keep[c]): int(moved[c]) for c in np.flatnonzero(moved)}
+            # the table holds also the records whose changes do not show in the histogram
+            table: dict[int, int] = {}
+            for x, _ in found.transitions:
+                if int(x) < len(keep):  # type: ignore[call-overload]
+                    cell = int(keep[int(x)])  # type: ignore[call-overload]
+                    table[cell] = table.get(cell, 0) + 1
             return _coupled(
                 policy,
                 change,
                 "records are repaired across the parts so that the public facts stay as they are",
+                table,
             )
     except RefusedError as refusal:
         return _undecided(str(refusal))

@@ -94,7 +94,7 @@ def _hidden(policy: Policy) -> str:
     if policy.strength != "worst-case":
         text += f" (only {policy.strength} changes)"
     if policy.at_most_records is not None:
-        text += f" (only changes of at most {policy.at_most_records} {record}s)"
+        text += f" (only changes of at most {policy.at_most_records} {record}s added and as many removed)"
     return text
 
 

@@ -51,7 +51,8 @@ class Policy:
     strength
         Which induced neighbours are protected: ``worst-case`` (all minimal moves), ``positive`` or ``markov``.
     at_most_records
-        Protect only moves that add at most so many records and remove at most so many.
+        Protect only moves that add at most so many records to the histogram and remove at most so many from it, as counted in
+        the difference of the two histograms. Records that exchange their values count for nothing.
     unknown
         What to do with labels outside the domain: ``error``, ``drop``, or a label for each attribute that takes
         them in.

@@ -83,6 +83,12 @@ def moves(
     return found - {(0,) * cells}
 
 
+def within(delta: Values, cap: int | None) -> bool:
+    """A cap counts records added to the histogram and records removed from it, each side by itself."""
+    added, removed = sum(v for v in delta if v > 0), -sum(v for v in delta if v < 0)
+    return cap is None or (added <= cap and removed <= cap)
+
+
 def sensitivity(
     matrix: Sequence[Sequence[int]],
     adjacency: Sequence[Sequence[bool]],
@@ -91,10 +97,13 @@ def sensitivity(
     bottom: bool = False,
     query: Sequence[Sequence[int]] | None = None,
     norm: str = "l1",
+    cap: int | None = None,
 ) -> int:
-    """Largest L1 norm, or squared L2 norm, of the query over neighbours with exactly n records."""
+    """Largest L1 norm, or squared L2 norm, of the query over neighbours with exactly n records, within a cap."""
     best = 0
     for delta in moves(matrix, adjacency, n, bottom=bottom):
+        if not within(delta, cap):
+            continue
         answer = delta if query is None else tuple(sum(a * b for a, b in zip(row, delta)) for row in query)
         best = max(best, sum(abs(v) for v in answer) if norm == "l1" else sum(v * v for v in answer))
     return best

@@ -22,6 +22,7 @@ from policygraph.errors import InputError, RefusedError
 from policygraph.exact import brief
 from policygraph.public.moves.blowfish_blocks import block_bound
 from policygraph.public.moves.blowfish_bracket import BlowfishMove, Bracket
+from policygraph.public.moves.blowfish_capped import capped_ceiling, capped_changes, within
 from policygraph.public.moves.blowfish_disjoint import ClassFacts, longest_disjoint
 from policygraph.public.moves.blowfish_minimal import (
     affinely_independent,
@@ -71,7 +72,7 @@ def blowfish_moves(
     matrix, adjacency, bottom
         As in :func:`~policygraph.public.moves.blowfish_problem.blowfish_problem`.
     at_most_records
-        Only neighbours that differ in at most so many records.
+        Only neighbours whose histograms differ by at most so many added and at most so many removed records.
     deadline
         Seconds allowed.
     max_moves
@@ -99,16 +100,19 @@ def blowfish_moves(
     clock, cap = Clock(deadline), _cap(at_most_records)
     realiser = Realiser(problem, "l1", per_class=problem.vertices)
     seen: set[Vector] = set()
-    for multiset in _multisets(problem, cap, clock):
+    possible = None if cap is None else capped_changes(problem, cap)
+    for multiset in _multisets(problem, None, clock):
+        if possible is not None and len(seen) == len(possible):
+            return  # no other change is within the cap
         for transitions in realiser.all_moves(multiset):
             if clock.expired():
                 raise RefusedError("The time is over before all moves were listed.", code="blowfish.deadline")
             change = problem.histogram_change(transitions)
-            if change in seen or not any(change):
+            if change in seen or not any(change) or not within(change, cap):
                 continue
             if max_moves is not None and len(seen) >= max_moves:
                 raise RefusedError(
-                    f"max_moves={max_moves}: there are more moves. Raise it, or cap the records that change.",
+                    f"max_moves={max_moves}: there are more moves. Raise it, or cap the records that are added and removed.",
                     code="blowfish.max-moves",
                 )
             seen.add(change)
@@ -133,7 +137,8 @@ def longest_blowfish(
         As in :func:`~policygraph.public.moves.blowfish_problem.blowfish_problem`; for ``"l2"`` the values are
         squares.
     at_most_records
-        Count only neighbours that differ in at most so many records.
+        Count only neighbours whose histograms differ by at most so many added and at most so many removed records. More
+        records than that may change: what one adds to a cell and another removes from it does not show.
     deadline
         Seconds allowed; without it the search goes on until the value is exact.
 
@@ -159,15 +164,21 @@ def longest_blowfish(
     -----
     Neighbours correspond to minimal zero-sum multisets of transitions that contain a secret pair and meet (a)
     (theorem 1). Those multisets are finitely many and bounded in length, so the value has settled when they have all
-    been looked at; where that is not feasible, length times the largest change by one record is an upper bound.
+    been looked at; where that is not feasible, length times the largest change by one record is an upper bound. A cap
+    leaves those realisations whose histogram change is within it, whatever their number of records; the largest answer
+    over all changes within the cap that keep the facts bounds them from above.
     """
     problem = blowfish_problem(matrix, adjacency, bottom=bottom, query=query, norm=norm)
     clock, cap = Clock(deadline), _cap(at_most_records)
     if not problem.adjacency.any():
         return Bracket(0, 0, None, "no secret pairs", "Without secret pairs no two data sets are neighbours.")
     points = problem.class_columns
-    if len(points) == 1 or cap == 1:
-        return _single(problem, norm)
+    single = _single(problem, norm)
+    if len(points) == 1:
+        return single
+    ceiling = None if cap is None else capped_ceiling(problem, norm, cap)
+    if ceiling is not None and single.lower == ceiling[0]:
+        return Bracket(single.lower, ceiling[0], single.witness, "cap on records", ceiling[1])
     cycles = affinely_independent(points)
     known: Bracket | None = None
     if cycles and query is None:
@@ -179,28 +190,55 @@ def longest_blowfish(
         known = longest_relation(problem, relation, norm, cap, clock.part(0.4))
         if known.exact:
             return known
-    return _search(problem, norm, cap, clock, known)
+    if ceiling is None:
+        return _search(problem, norm, None, clock, known, single)
+    bound = Bracket(0, ceiling[0], None, "cap on records", ceiling[1])
+    known = bound if known is None else _both(known, bound)
+    # sets of as many records as the cap are few, and often attain the bound; only if they do not are all sets listed
+    short = _search(problem, norm, cap, clock.part(0.3), known, single, longest=cap)
+    if short.exact:
+        return short
+    return _search(problem, norm, cap, clock, _both(known, short), single)
+
+
+def _both(one: Bracket, two: Bracket) -> Bracket:
+    """The better lower and the better upper value of two brackets of one number."""
+    low = one if one.lower >= two.lower else two
+    high = two if one.upper is None or (two.upper is not None and two.upper < one.upper) else one
+    return Bracket(low.lower, high.upper, low.witness, high.method, high.reason)
 
 
 def _search(
-    problem: BlowfishProblem, norm: str, cap: int | None, clock: Clock, known: Bracket | None
+    problem: BlowfishProblem,
+    norm: str,
+    cap: int | None,
+    clock: Clock,
+    known: Bracket | None,
+    single: Bracket,
+    longest: int | None = None,
 ) -> Bracket:
-    """List the multisets, then realise them from the most promising one down until no better one is left."""
-    realiser = Realiser(problem, norm)
+    """List the multisets, then realise them from the most promising one down until no better one is left.
+
+    With ``longest`` only multisets of so many records are looked at, and the upper value is the known one.
+    """
+    realiser = Realiser(problem, norm, cap=cap)
     best = Best()
-    single = _single(problem, norm)
     if single.witness is not None:
         best = Best(single.lower, _transitions(single.witness))
     if known is not None and known.witness is not None and known.lower > best.value:
         best = Best(known.lower, _transitions(known.witness))
+    top = None if known is None else known.upper
     found: list[tuple[int, tuple[Vector, ...]]] = []
     listed = True
     try:
-        for multiset in _multisets(problem, cap, clock.part(0.4)):
-            found.append((realiser.bound(multiset), multiset))
+        for multiset in _multisets(problem, longest, clock.part(0.4)):
+            bound = realiser.bound(multiset)
+            found.append((bound if top is None else min(bound, top), multiset))
     except RefusedError:
         listed = False
-    unlisted = None if listed else _length_times_change(problem, realiser, norm, cap, clock.part(0.5))
+    unlisted = None
+    if not listed and longest is None:
+        unlisted = _length_times_change(problem, realiser, norm, clock.part(0.5))
     found.sort(reverse=True)
     if not listed:
         # a good witness first: a short look at some multisets of every length
@@ -226,17 +264,18 @@ def _search(
     if known is not None and known.upper is not None and known.upper < upper:
         upper, method, reason = known.upper, known.method, known.reason
     witness = None if best.moves is None else _witness(problem, best.moves)
+    if longest is not None and known is not None and known.upper is not None:
+        # longer multisets were not looked at
+        upper, method, reason = known.upper, known.method, known.reason
     return Bracket(max(0, best.value), max(0, upper), witness, method, reason)
 
 
 def _length_times_change(
-    problem: BlowfishProblem, realiser: Realiser, norm: str, cap: int | None, clock: Clock
+    problem: BlowfishProblem, realiser: Realiser, norm: str, clock: Clock
 ) -> tuple[int, str, str]:
     """Bound a search that did not end: the longest multiset times the largest change by one record."""
     steps = differences(problem.class_columns)
     length, argument = block_bound(steps, clock)
-    if cap is not None and cap < length:
-        length, argument = cap, "the cap on records"
     heaviest = max(steps, key=realiser.heaviest)
     upper = realiser.bound([heaviest]) * (length if norm == "l1" else length * length)
     return (
@@ -246,12 +285,12 @@ def _length_times_change(
     )
 
 
-def _multisets(problem: BlowfishProblem, cap: int | None, clock: Clock) -> Iterator[tuple[Vector, ...]]:
-    """List the minimal zero-sum multisets of constraint differences, the zero difference alone first."""
+def _multisets(problem: BlowfishProblem, longest: int | None, clock: Clock) -> Iterator[tuple[Vector, ...]]:
+    """List the minimal zero-sum multisets of at most ``longest`` constraint differences, the zero difference alone first."""
     points = problem.class_columns
     yield ((0,) * len(points[0]),)
     if affinely_independent(points):
-        for cycle in simple_cycles(len(points), cap):
+        for cycle in simple_cycles(len(points), longest):
             if clock.expired():
                 raise RefusedError(
                     "The time is over before all cycles were listed.", code="blowfish.deadline"
@@ -259,7 +298,7 @@ def _multisets(problem: BlowfishProblem, cap: int | None, clock: Clock) -> Itera
             yield tuple(tuple(b - a for a, b in zip(points[c], points[e])) for c, e in cycle)
         return
     steps = differences(points)
-    for chosen in minimal_sums(steps, longest=cap, clock=clock):
+    for chosen in minimal_sums(steps, longest=longest, clock=clock):
         yield tuple(steps[j] for j in chosen)
 
 

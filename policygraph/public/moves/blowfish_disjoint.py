@@ -73,7 +73,7 @@ def longest_disjoint(
     facts
         The classes and the secret pairs.
     at_most_records
-        Count only neighbours that differ in at most so many records.
+        Count only neighbours whose histograms differ by at most so many added and at most so many removed records.
     deadline
         Seconds allowed.
 
@@ -108,7 +108,7 @@ def longest_disjoint(
     -----
     A minimal multiset of transitions is a simple cycle through classes, or one transition inside a class. A
     class on the cycle is left by one record and entered by one, so it changes at most two cells by one each: the
-    upper bound is the sum of the gains of the classes, or of the largest ones under a cap. With exactly one secret
+    upper bound is the sum of the gains of the classes, or twice the cap where that is less. With exactly one secret
     pair on the cycle nothing else is asked; in a complete graph every cycle is a neighbour pair.
     """
     if any(size < 0 for size in facts.sizes):
@@ -117,18 +117,19 @@ def longest_disjoint(
     clock = Clock(deadline)
     alone = _inside(facts)
     first = next(iter(facts.crossing()), None)
-    if first is None or cap == 1:
+    if first is None:
         value = _value(facts, alone)
         return Bracket(
             value,
             value,
             _move(facts, alone) if alone else None,
             "edges",
-            "No secret pair joins two classes (or one record may change only), so a single record changes inside"
-            " its class.",
+            "No secret pair joins two classes, so a single record changes inside its class.",
         )
     gains = sorted((c for c in range(len(facts.sizes)) if facts.gain(c)), key=lambda c: -facts.gain(c))
-    ceiling = sum(facts.gain(c) for c in gains[:cap])
+    ceiling = sum(map(facts.gain, gains))
+    if cap is not None:
+        ceiling = min(ceiling, 2 * cap)
     if facts.complete:
         best = max([_complete_cycle(facts, gains[:cap], first), alone], key=lambda m: _value(facts, m))
         reason = (
@@ -174,6 +175,7 @@ def _inside(facts: ClassFacts) -> Moves:
 def _complete_cycle(facts: ClassFacts, chosen: list[int], first: tuple[Vertex, Vertex]) -> Moves:
     """Close a cycle through the chosen classes, each left and entered at different cells where it has two."""
     labels = list(chosen)
+    # a class that is only passed through is entered and left at the same cell
     for end in first:
         if len(labels) < 2 and facts.label(end) not in labels:
             labels.append(facts.label(end))
@@ -181,7 +183,7 @@ def _complete_cycle(facts: ClassFacts, chosen: list[int], first: tuple[Vertex, V
     for c in labels:
         two = list(islice(facts.members(c), 3))
         cells = [v for v in two if v != facts.bottom] + [v for v in two if v == facts.bottom]
-        doors.append((cells[0], cells[1] if len(cells) > 1 else cells[0]))
+        doors.append((cells[0], cells[1] if len(cells) > 1 and c in chosen else cells[0]))
     return tuple((doors[i][0], doors[(i + 1) % len(doors)][1]) for i in range(len(doors)))
 
 
@@ -205,6 +207,9 @@ class _Cycle:
         for x, y in (edge, edge[::-1]):
             home, start = self.facts.label(x), self.facts.label(y)
             others = [c for c in gains if c not in (home, start)]
+            if self.cap == 1:
+                best = max([best, self._there_and_back(x, y)], key=lambda m: _value(self.facts, m))
+                continue
             room = len(others) if self.cap is None else min(len(others), self.cap - 2)
             for keep in dict.fromkeys((room, room - 1, room // 2, 1, 0)):
                 if 0 <= keep <= room:
@@ -214,6 +219,16 @@ class _Cycle:
                         best = max([best, tuple(walk)], key=lambda m: _value(self.facts, m))
                         break
         return best
+
+    def _there_and_back(self, x: Vertex, y: Vertex) -> Moves:
+        """Close a secret pair by a non-edge so that one of its two classes is entered and left at one vertex."""
+        for z in self.look(self.facts.label(x)):
+            if z != x and not self.facts.is_edge(y, z):
+                return ((x, y), (y, z))
+        for z in self.look(self.facts.label(y)):
+            if z != y and not self.facts.is_edge(z, x):
+                return ((x, y), (z, x))
+        return ()
 
     def _extend(
         self, walk: list[tuple[Vertex, Vertex]], others: list[int], home: int, x: Vertex

@@ -58,10 +58,14 @@ class Realiser:
         ``"l1"`` or ``"l2"`` (squared).
     per_class
         Use at most this many vertices of each class. ``complete`` says whether that left any out.
+    cap
+        Look only at histogram changes of at most so many added and at most so many removed records.
     """
 
-    def __init__(self, problem: BlowfishProblem, norm: str, *, per_class: int = 48) -> None:
-        self.problem, self.norm = problem, norm
+    def __init__(
+        self, problem: BlowfishProblem, norm: str, *, per_class: int = 48, cap: int | None = None
+    ) -> None:
+        self.problem, self.norm, self.cap = problem, norm, cap
         self.members = [_sample(problem, members, per_class) for members in problem.members]
         self.complete = all(len(a) == len(b) for a, b in zip(self.members, problem.members))
 
@@ -187,6 +191,8 @@ class _Climb:
         self.state: dict[int, int] = {}
         self.chosen: list[Transition] = []
         self.nodes = 0
+        self.histogram = [0] * realiser.problem.vertices
+        self.added = self.removed = 0
 
     def run(self) -> bool:
         """Search; False when the time was over first."""
@@ -203,10 +209,16 @@ class _Climb:
         if self.nodes % 256 == 0 and self.clock.expired():
             return False
         if place == len(self.flat):
-            if value > self.best.value and (self.single or (edges >= 2 and self._minimal_pairs())):
+            if (
+                value > self.best.value
+                and self._can_fit(place)
+                and (self.single or (edges >= 2 and self._minimal_pairs()))
+            ):
                 self.best.value, self.best.moves = value, tuple(self.chosen)
             return True
         if self._ceiling(value, place) <= self.best.value:
+            return True
+        if not self._can_fit(place):
             return True
         if not self.single and edges >= 2 and not self._minimal_pairs():
             return True
@@ -218,15 +230,30 @@ class _Climb:
         for number in range(least if again else 0, len(options)):
             option = options[number]
             gain = self._apply(option.delta, 1)
+            self._move(option.move, 1)
             self.chosen.append(option.move)
             done = self._grow(place + 1, number, value + gain, edges + option.edge)
             self.chosen.pop()
+            self._move(option.move, -1)
             self._apply(option.delta, -1)
             if not done:
                 return False
             if self._ceiling(value, place) <= self.best.value:
                 return True
         return True
+
+    def _move(self, move: Transition, sign: int) -> None:
+        for vertex, amount in ((move[1], sign), (move[0], -sign)):
+            if vertex < self.r.problem.cells:
+                old = self.histogram[vertex]
+                new = self.histogram[vertex] = old + amount
+                self.added += max(new, 0) - max(old, 0)
+                self.removed += max(-new, 0) - max(-old, 0)
+
+    def _can_fit(self, place: int) -> bool:
+        # each record that is still to be chosen takes back at most one that was added and one that was removed
+        cap = self.r.cap
+        return cap is None or max(self.added, self.removed) - (len(self.flat) - place) <= cap
 
     def _apply(self, delta: tuple[tuple[int, int], ...], sign: int) -> int:
         gain = 0

@@ -7,7 +7,8 @@ He, Machanavajjhala & Ding (2014), Def. 4.1 needs. May import :mod:`policygraph.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from policygraph.errors import InputError
 from policygraph.public.moves.blowfish_minimal import differences, length_bound
 from policygraph.public.moves.blowfish_problem import BlowfishProblem, Transition, Vector, blowfish_problem
 
-__all__ = ["Verdict", "are_neighbours_records", "find_repair", "is_minimal"]
+__all__ = ["Verdict", "are_neighbours_records", "decide", "find_repair", "is_minimal", "matchings"]
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,11 @@ def are_neighbours_records(
     (with the two bits "some pair kept", "some pair dropped"), so the time is the number of distinct sums, not
     the number of data sets.
     """
-    problem = blowfish_problem(matrix, adjacency, bottom=bottom)
+    return decide(blowfish_problem(matrix, adjacency, bottom=bottom), d1, d2)
+
+
+def decide(problem: BlowfishProblem, d1: Sequence[int], d2: Sequence[int]) -> Verdict:
+    """Decide the same for a problem that has been read; see :func:`are_neighbours_records`."""
     first, second = _values(d1, problem, "d1"), _values(d2, problem, "d2")
     if len(first) != len(second):
         raise InputError(
@@ -113,6 +118,58 @@ def are_neighbours_records(
             tuple(third),
         )
     return Verdict(True, "The changed secret pairs are minimal, and so are the repairs.")
+
+
+def matchings(
+    first: Sequence[int], second: Sequence[int], absent: int | None = None
+) -> Iterator[list[Transition]]:
+    """List the ways to match the records of two data sets, each as pairs of an old and a new value, once.
+
+    Parameters
+    ----------
+    first, second
+        The values of the records that are present, in any order.
+    absent
+        The vertex of an absent record, where records may appear and vanish: any record of the first data set may be absent
+        from the second, also while another one appears. None: all records stay.
+
+    Examples
+    --------
+    >>> list(matchings([0, 0], [0, 1]))
+    [[(0, 0), (0, 1)]]
+    >>> list(matchings([0], [1], absent=2))
+    [[(0, 1)], [(0, 2), (2, 1)]]
+
+    Notes
+    -----
+    Records that are absent from both data sets are left out: they can only help a third data set, so that with more of them
+    fewer pairs are neighbours (docs/proofs/blowfish-constraints.md, section 8).
+    """
+    old = sorted(first)
+    left = dict(sorted(Counter(second).items()))
+
+    def grow(place: int, chosen: list[Transition]) -> Iterator[list[Transition]]:
+        if place == len(old):
+            rest = [y for y, n in left.items() for _ in range(n)]
+            if absent is not None:
+                yield [*chosen, *((absent, y) for y in rest)]
+            elif not rest:
+                yield list(chosen)
+            return
+        x = old[place]
+        # records of one value are exchangeable: their new values are taken in order
+        least = chosen[-1][1] if chosen and chosen[-1][0] == x else -1
+        for y in [*left, absent]:
+            if y is None or y < least or (y != absent and not left[y]):
+                continue
+            if y != absent:
+                left[y] -= 1
+            yield from grow(place + 1, [*chosen, (x, y)])
+            if y != absent:
+                left[y] += 1
+
+    if absent is not None or len(old) == len(second):
+        yield from grow(0, [])
 
 
 def find_repair(

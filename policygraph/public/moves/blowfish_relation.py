@@ -11,6 +11,7 @@ from itertools import permutations
 from math import gcd, lcm
 
 from policygraph.public.moves.blowfish_bracket import BlowfishMove, Bracket
+from policygraph.public.moves.blowfish_capped import within
 from policygraph.public.moves.blowfish_minimal import kernel
 from policygraph.public.moves.blowfish_problem import BlowfishProblem, Clock, Transition, Vector
 from policygraph.public.moves.blowfish_records import find_repair
@@ -58,7 +59,7 @@ def longest_relation(
     norm
         ``"l1"`` or ``"l2"`` (squared).
     cap
-        At most so many records change.
+        At most so many records are added to the histogram and at most so many removed.
     clock
         Time allowed for the pairings.
 
@@ -72,11 +73,10 @@ def longest_relation(
     Change t times the relation with t >= 2: the transitions, read as a bipartite multigraph of sources and targets,
     contain the relation itself (a t-th part of a flow can be rounded to a flow), so they are not minimal.
     """
-    records = sum(v for v in relation if v > 0)
     reason = (
         "The facts leave one relation between cells; a minimal change is that relation or no change at all."
     )
-    if cap is not None and records > cap:
+    if not within(relation[: problem.cells], cap):
         return Bracket(0, 0, None, "single relation", reason)
     best: tuple[Transition, ...] | None = None
     for sign in (1, -1):

@@ -243,27 +243,28 @@ def _strength(policy: Policy, table: Any, move: Move) -> Verdict:
 
 def _blowfish(policy: Policy, a: Any, b: Any) -> Verdict:
     """Some matching of the records must make the two data sets neighbours; every matching is tried."""
-    from itertools import permutations
-
-    from policygraph.public.moves.blowfish import are_neighbours_records
+    from policygraph.public.moves.blowfish_problem import blowfish_problem
+    from policygraph.public.moves.blowfish_records import decide, matchings
     from policygraph.public.sensitivity.coupled import dense_problem
 
     matrix, adjacency, keep = dense_problem(policy)
     bottom = policy.graph is not None and policy.graph.bottom != "none"
-    sides = [[at for at, cell in enumerate(keep) for _ in range(int(table[cell]))] for table in (a, b)]
-    most = max(map(len, sides))
+    first, second = (
+        [at for at, cell in enumerate(keep) for _ in range(int(table[cell]))] for table in (a, b)
+    )
+    most = max(len(first), len(second))
     if most > MATCHED_RECORDS or policy.domain.size > MATCHED_CELLS:
         raise RefusedError(
             f"{most} records in {policy.domain.size} cells: every matching of the records would have to be tried (at most "
             f"{MATCHED_RECORDS} in {MATCHED_CELLS}). Ask about the records that change, or use are_neighbours_records.",
             code="move.matchings",
         )
-    if len(sides[0]) != len(sides[1]) and not bottom:
+    if len(first) != len(second) and not bottom:
         return Verdict(False, "the data sets have different sizes, and records neither appear nor vanish")
-    first, second = (side + [len(keep)] * (most - len(side)) for side in sides)
+    problem = blowfish_problem(matrix, adjacency, bottom=bottom)
     reason = "no matching of the records has a secret pair"
-    for order in sorted(set(permutations(second))):
-        found = are_neighbours_records(first, list(order), matrix, adjacency, bottom=bottom)
+    for pairs in matchings(first, second, len(keep) if bottom else None):
+        found = decide(problem, [x for x, _ in pairs], [y for _, y in pairs])
         if found.neighbours:
             return Verdict(True, found.reason)
         reason = found.reason
@@ -326,6 +327,8 @@ def _blowfish_moves(policy: Policy) -> Iterator[Move]:
         yield from (move for move in _induced_moves(policy) if touches(dict(move.change), secret))
         return
     matrix, adjacency, keep = dense_problem(policy)
+    if not len(keep):
+        return  # every cell is structurally empty
     bottom = policy.graph is not None and policy.graph.bottom != "none"
     seen = set()
     for found in blowfish_moves(matrix, adjacency, bottom=bottom, at_most_records=policy.at_most_records):

@@ -46,6 +46,8 @@ def _coupled(query: Query, policy: Policy, norm: Norm, deadline: float | None) -
     graph = _graph(policy)
     if graph.n_edges == 0:
         return Found(0, 0, None, "no secret pairs", "without secret pairs no two data sets are neighbours")
+    if len(policy.system.zeros) == policy.domain.size:
+        return Found(0, 0, None, "closed form", "every cell is structurally empty")
     facts = policy.system.needed
     if not facts and not len(policy.system.zeros):
         return along_edges(query, policy, norm, deadline)
@@ -65,7 +67,7 @@ def _coupled(query: Query, policy: Policy, norm: Norm, deadline: float | None) -
     if cap is not None:
         wide = int(query.column_norms(np.arange(policy.domain.size), norm).max())
         upper = 2 * cap * wide if norm == "l1" else 4 * cap * cap * wide
-        reason = f"at most {cap} records change, each by two columns of the query"
+        reason = f"at most {cap} records are added and {cap} removed, each changes the answer by one column of the query"
         return Found(upper, 0, None, "bound by the number of records", reason)
     if policy.domain.capacity is not None:
         raise RefusedError(

@@ -366,6 +366,8 @@ def _coupled(query: MeasureQuery, policy: Policy, norm: Norm, deadline: float | 
     """Policy graph and public facts: the search on two values, or a bound by how many records can change."""
     if policy.graph is None or policy.graph.n_edges == 0:
         return Found(0, 0, None, "no secret pairs", "only values of the measure are secret")
+    if len(policy.system.zeros) == policy.domain.size:
+        return Found(0, 0, None, "closed form", "every cell is structurally empty")
     if policy.domain.size <= DENSE_CELLS:
         found = two_values(query, policy, norm, deadline)
         if found is not None:
@@ -380,12 +382,12 @@ def _coupled(query: MeasureQuery, policy: Policy, norm: Norm, deadline: float | 
         )
     value, _ = _single(query, norm)
     upper = 2 * most * value if norm == "l1" else 4 * most * most * value
-    reason = f"at most {most:,} records change, and each changes the answer twice by at most what one record more does"
+    reason = f"at most {most:,} records leave and {most:,} come, and each changes the answer by at most what one record more does"
     return Found(upper, 0, None, "bound by the number of records", reason)
 
 
 def _most_records(policy: Policy) -> int | None:
-    """Most records that change between neighbours: the cap, or the classes of a single public margin."""
+    """Most records that are added, or removed, between neighbours: the cap, or the classes of a single public margin."""
     bounds = [] if policy.at_most_records is None else [policy.at_most_records]
     facts = policy.system.needed
     if len(facts) == 1 and isinstance(facts[0], Cuboid):
