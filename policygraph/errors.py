@@ -16,7 +16,28 @@ __all__ = [
     "LedgerError",
     "PolicyGraphError",
     "RefusedError",
+    "shown",
 ]
+
+
+def shown(value: Any, most: int = 60) -> str:
+    """Print a value that was met, for a message: in one line, and cut when it is long.
+
+    Examples
+    --------
+    >>> shown("F"), shown(list(range(100)), 20), shown(10**9999)
+    ("'F'", '[0, 1, 2, 3, 4, 5...', 'a number of 33216 bits')
+    """
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        # Python prints no integer of more than 4,300 digits, and no list that is nested more than 1,000 times.
+        text = (
+            f"a number of {value.bit_length()} bits"
+            if isinstance(value, int)
+            else f"{type(value).__name__} too large to show"
+        )
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 class PolicyGraphError(Exception):

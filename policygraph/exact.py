@@ -5,17 +5,27 @@ Imported by every room, imports only :mod:`policygraph.errors`.
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from fractions import Fraction
 from math import gcd, isqrt, lcm
 from numbers import Rational
 
-from policygraph.errors import InputError
+from policygraph.errors import InputError, shown
 
 __all__ = ["Exact", "as_fraction", "brief", "common_denominator", "show", "sqrt_down", "sqrt_up"]
 
 Exact = int | Fraction | str | Decimal | float
 """What users may write for an exact number; a float is read by its shortest decimal form."""
+
+MOST_DIGITS = 4000
+"""Digits of a number that is given as text, and its largest power of ten: more would be built for minutes before it is refused."""
+
+_WHOLE = r"\d(?:_?\d)*"
+_NUMBER = re.compile(
+    rf"[+-]?(?:(?P<top>{_WHOLE})/(?P<bottom>{_WHOLE})|(?:{_WHOLE}(?:\.(?:{_WHOLE})?)?|\.{_WHOLE})(?:[eE](?P<power>[+-]?{_WHOLE}))?)",
+    re.ASCII,
+)
 
 
 def as_fraction(value: Exact, name: str = "value") -> Fraction:
@@ -28,21 +38,53 @@ def as_fraction(value: Exact, name: str = "value") -> Fraction:
     --------
     >>> as_fraction(0.1), as_fraction("1/3"), as_fraction("0.25")
     (Fraction(1, 10), Fraction(1, 3), Fraction(1, 4))
+    >>> as_fraction("1e999999999", "epsilon")
+    Traceback (most recent call last):
+    ...
+    policygraph.errors.InputError: epsilon='1e999999999': expected a number of at most 4,000 digits, and powers ...
     """
     if isinstance(value, bool):
         raise InputError(f"{name}={value!r}: expected a number.", code="number.not-exact", value=value)
     try:
+        if isinstance(value, str):
+            return _read(value, name)
         if isinstance(value, float):
             return Fraction(repr(float(value)))
+        if isinstance(value, Decimal):
+            _check_size(len(value.as_tuple().digits), value.adjusted(), value, name)
         if isinstance(value, (int, Fraction, Decimal, Rational)):
             return Fraction(value)
-        return Fraction(value.strip()) if isinstance(value, str) else Fraction(int(value.__index__()))
+        return Fraction(int(value.__index__()))
     except (ValueError, OverflowError, ZeroDivisionError, AttributeError, TypeError) as cause:
+        if isinstance(cause, InputError):
+            raise
         raise InputError(
-            f"{name}={value!r}: expected a finite number such as 1, 0.5 or '1/3'.",
+            f"{name}={shown(value)}: expected a finite number such as 1, 0.5 or '1/3'.",
             code="number.not-exact",
             value=value,
         ) from cause
+
+
+def _read(text: str, name: str) -> Fraction:
+    """Read a number from text, after a look at its size: ``1e999999999`` has few characters and a billion digits."""
+    stripped = text.strip()
+    if len(stripped) > MOST_DIGITS:
+        _check_size(len(stripped), 0, text, name)
+    found = _NUMBER.fullmatch(stripped)
+    if found is None:
+        raise ValueError("no number")
+    _check_size(len(stripped), int(found["power"] or 0), text, name)
+    return Fraction(stripped.replace("_", ""))
+
+
+def _check_size(digits: int, power: int, value: object, name: str) -> None:
+    if digits > MOST_DIGITS or abs(power) > MOST_DIGITS:
+        raise InputError(
+            f"{name}={shown(value)}: expected a number of at most {MOST_DIGITS:,} digits, and powers of ten of that size. Write a "
+            "shorter one.",
+            code="number.size",
+            value=value,
+        )
 
 
 def sqrt_up(value: Fraction, bits: int = 64) -> Fraction:

@@ -19,8 +19,8 @@ from typing import Any, Literal
 import numpy as np
 
 from policygraph.api import find_account, known_by, perform, read_data
-from policygraph.errors import InputError, LedgerError
-from policygraph.exact import Exact, as_fraction, show
+from policygraph.errors import InputError, LedgerError, shown
+from policygraph.exact import Exact, as_fraction
 from policygraph.private.ledger import Ledger, request_fingerprint
 from policygraph.private.mechanisms.additive import Gaussian, Laplace
 from policygraph.private.noise import SecureSource, Source
@@ -40,6 +40,9 @@ WAIT_SECONDS = 600.0
 """How long a question waits for another process that is asking on the same ledger."""
 ENTRY = Fraction(1, 10**9)
 """What the first table of a policy costs in an account when it is exact: the ledger must know under which policies data were told."""
+
+LARGEST_DEVIATION = 10**18
+"""More noise than this on a count is no question, and its square would have to fit into a floating-point number."""
 
 
 def _noises(measured: list[Measurement]) -> list[tuple[int, float]]:
@@ -330,9 +333,11 @@ class OnlineCube:
         if deviation is None:
             return None, self.rule.loss(given[self.kind])  # type: ignore[arg-type]
         exact = as_fraction(deviation, "deviation")
-        if exact <= 0:
+        if not 0 < exact <= LARGEST_DEVIATION:
             raise InputError(
-                f"deviation={show(exact)}: expected a number > 0.", code="online.deviation", value=deviation
+                f"deviation={shown(deviation)}: expected a number > 0 and at most 10^18.",
+                code="online.deviation",
+                value=deviation,
             )
         return float(exact), None
 

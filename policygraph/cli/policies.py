@@ -107,15 +107,19 @@ def verify(
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Check a certificate again, by code that shares nothing with the search that made it."""
+    from policygraph.public.documents import read_text
     from policygraph.public.sensitivity import Sensitivity
 
     try:
-        text = certificate.read_text(encoding="utf-8")
+        text = read_text(certificate)
     except OSError as cause:
-        raise InputError(f"cannot read {certificate}: {cause.strerror}.", code="certificate.file") from cause
-    except UnicodeDecodeError as cause:
         raise InputError(
-            f"{certificate} is no text: expected a certificate in JSON, such as certificate.json beside a release.",
+            f"cannot read {certificate}: {cause.strerror}. Give the path of a certificate.json.",
+            code="certificate.file",
+        ) from cause
+    except ValueError as cause:
+        raise InputError(
+            f"{certificate}: {cause}: expected a certificate in JSON, such as certificate.json beside a release.",
             code="certificate.file",
         ) from cause
     if text.strip() == "null":

@@ -182,7 +182,7 @@ class Domain:
         else:
             if name not in self._positions:
                 self._positions[name] = {value: at for at, value in enumerate(labels)}
-            found = self._positions[name].get(label)
+            found = self._positions[name].get(label) if _plain(label) else None
             if found is not None and type(labels[found]) is type(label):
                 return found
         shown = ", ".join(repr(value) for value in labels[:8]) + (", ..." if len(labels) > 8 else "")

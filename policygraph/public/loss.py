@@ -16,7 +16,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import ClassVar, Literal, Self
 
-from policygraph.errors import InputError
+from policygraph.errors import InputError, shown
 from policygraph.exact import Exact, as_fraction, show
 from policygraph.public.zcdp import epsilon_up, rho_down
 
@@ -32,13 +32,13 @@ def _positive(value: Exact, name: str) -> Fraction:
     number = as_fraction(value, name)
     if number <= 0:
         raise InputError(
-            f"{name}={value!r}: expected a number > 0. A loss of 0 asks for an answer that says nothing.",
+            f"{name}={shown(value)}: expected a number > 0. A loss of 0 asks for an answer that says nothing.",
             code="loss.not-positive",
             value=value,
         )
     if number >= _LARGEST:
         raise InputError(
-            f"{name}={value!r}: expected a number below 2**64. A loss that large protects nothing.",
+            f"{name}={shown(value)}: expected a number below 2**64. A loss that large protects nothing.",
             code="loss.too-large",
             value=value,
         )
@@ -117,7 +117,9 @@ class _Amount:
         parts = [1] * weights if isinstance(weights, int) else list(weights)
         if not parts:
             raise InputError(
-                f"weights={weights!r}: expected at least one part.", code="loss.no-parts", weights=weights
+                f"weights={shown(weights)}: expected at least one part.",
+                code="loss.no-parts",
+                weights=weights,
             )
         shares = [_positive(part, "weight") for part in parts]
         total = sum(shares)
@@ -271,7 +273,7 @@ class EpsilonDelta:
         share = _positive(delta, "delta")
         if not _SMALLEST_DELTA <= share < 1:
             raise InputError(
-                f"delta={delta!r}: expected a number from 1e-200 up to, and without, 1. For no delta at all "
+                f"delta={shown(delta)}: expected a number from 1e-200 up to, and without, 1. For no delta at all "
                 "use a pure epsilon.",
                 code="loss.delta",
                 delta=delta,
@@ -342,7 +344,7 @@ def loss_from_json(record: Mapping[str, object]) -> Target:
         case {"kind": "epsilon-delta", "epsilon": epsilon, "delta": delta} if len(record) == 3:
             return EpsilonDelta(epsilon, delta)
     raise InputError(
-        f"{dict(record)!r}: expected a loss such as {{'kind': 'epsilon', 'value': '1/2'}}, of kind epsilon, rho or "
+        f"{shown(dict(record), 200)}: expected a loss such as {{'kind': 'epsilon', 'value': '1/2'}}, of kind epsilon, rho or "
         "epsilon-delta, its numbers as text.",
         code="loss.record",
         record=dict(record),
@@ -351,7 +353,7 @@ def loss_from_json(record: Mapping[str, object]) -> Target:
 
 def _steps(steps: int) -> int:
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise InputError(f"steps={steps!r}: expected an integer >= 1.", code="loss.steps", steps=steps)
+        raise InputError(f"steps={shown(steps)}: expected an integer >= 1.", code="loss.steps", steps=steps)
     return steps
 
 
@@ -378,4 +380,11 @@ def loss_of(epsilon: Exact | None = None, rho: Exact | None = None, delta: Exact
 
 
 def _given(**numbers: Exact | None) -> str:
-    return ", ".join(f"{name}={value}" for name, value in numbers.items() if value is not None) or "no loss"
+    return (
+        ", ".join(
+            f"{name}={value if isinstance(value, str) and len(value) < 60 else shown(value)}"
+            for name, value in numbers.items()
+            if value is not None
+        )
+        or "no loss"
+    )

@@ -13,13 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.errors import ConstraintError, InputError
+from policygraph.errors import ConstraintError, InputError, shown
 from policygraph.public.domain import Domain, Label, Network
 
 Where = Mapping[str, Label | Sequence[Label]]
 AnyDomain = Domain | Network
 Ints = npt.NDArray[np.int64]
 MAX_ENTRIES = 50_000_000
+LARGEST_VALUE = 1 << 62
+"""Largest published value: what no data set can hold is a slip of the keyboard, and sums of values must not wrap."""
 
 
 class Rows(NamedTuple):
@@ -78,10 +80,10 @@ def select(domain: AnyDomain, where: Where | Sequence[Label]) -> Ints:
 
 
 def whole(value: Any, where: str) -> int:
-    """Check that a published value is a whole number >= 0."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
+    """Check that a published value is a whole number from 0 to 2^62."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 0 <= value <= LARGEST_VALUE:
         raise ConstraintError(
-            f"{where}: the published value is {value!r}, expected a whole number >= 0.",
+            f"{where}: the published value is {shown(value)}, expected a whole number from 0 to 2^62.",
             code="constraint.value",
             value=value,
         )

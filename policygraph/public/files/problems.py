@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from policygraph.errors import InputError
+from policygraph.errors import shown as shown_value
 
 __all__ = ["Places", "PolicyFileError", "Problem", "Problems", "inside", "near", "path_text", "shown"]
 
@@ -93,8 +94,7 @@ def shown(value: Any) -> str:
     >>> shown(True), shown("F"), shown(list(range(100)))
     ('true', "'F'", '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16...')
     """
-    text = str(value).lower() if isinstance(value, bool) else repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return str(value).lower() if isinstance(value, bool) else shown_value(value)
 
 
 def near(value: Any, known: Any) -> str:

@@ -11,11 +11,11 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path as FilePath
 from typing import Any
 
 from policygraph.errors import InputError, PolicyGraphError
 from policygraph.public.constraints.base import AnyDomain
+from policygraph.public.documents import read_text
 from policygraph.public.domain import Domain, Network
 from policygraph.public.files.facts import check_label, check_name, read_facts
 from policygraph.public.files.problems import PolicyFileError, Problem, Problems, near, shown
@@ -78,18 +78,20 @@ def load(path: str | os.PathLike[str]) -> PolicyFile:
             f"path={path!r}: expected the path of a policy file (TOML).", code="file.missing", value=path
         )
     name = os.fspath(path)
+    brief_name = name if len(name) <= 200 else name[:197] + "..."
     try:
-        text = FilePath(name).read_text(encoding="utf-8-sig")
+        text = read_text(name)
     except FileNotFoundError as cause:
         raise InputError(
-            f"{name}: no such file. Give the path of a policy file (TOML).", code="file.missing"
+            f"{brief_name}: no such file. Give the path of a policy file (TOML).", code="file.missing"
         ) from cause
     except OSError as cause:
-        raise InputError(f"{name} cannot be read: {cause.strerror}.", code="file.missing") from cause
-    except UnicodeDecodeError as cause:
-        raise PolicyFileError(
-            name, [Problem("", f"the file is not UTF-8 text (byte {cause.start}).")]
+        raise InputError(
+            f"{brief_name} cannot be read: {cause.strerror}. Give the path of a policy file (TOML).",
+            code="file.missing",
         ) from cause
+    except ValueError as cause:
+        raise PolicyFileError(name, [Problem("", f"this is no policy file (TOML): {cause}.")]) from cause
     return _read(text, name)
 
 
@@ -120,10 +122,7 @@ def json_schema() -> dict[str, Any]:
 
 def _read(text: str, path: str | None) -> PolicyFile:
     source = path or "the policy"
-    try:
-        given = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as cause:
-        raise PolicyFileError(source, [_syntax(str(cause))]) from cause
+    given = _parse(text, source)
     problems = Problems(text)
     check_shape(given, problems)
     if isinstance(given.get("data"), dict):
@@ -146,6 +145,23 @@ def _read(text: str, path: str | None) -> PolicyFile:
                 cube=_cube(given.get("cube")),
             )
     raise PolicyFileError(source, problems.listed())
+
+
+def _parse(text: str, source: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as cause:
+        raise PolicyFileError(source, [_syntax(str(cause))]) from cause
+    except RecursionError as cause:
+        raise PolicyFileError(
+            source,
+            [Problem("", "lists or tables are nested hundreds of times: expected at most ten levels.")],
+        ) from cause
+    except ValueError as cause:
+        # The only other complaint of the reader: Python reads no integer of more than 4,300 digits.
+        raise PolicyFileError(
+            source, [Problem("", f"a number has too many digits to be read ({cause}): write a shorter one.")]
+        ) from cause
 
 
 def _syntax(message: str) -> Problem:
@@ -313,7 +329,7 @@ def _check_data(given: dict[str, Any], domain: AnyDomain, problems: Problems) ->
         # A broken entry is reported already, and does not keep the others from being looked at.
         for name, value in (data.get(key) or {}).items() if isinstance(data.get(key), dict) else ():
             path = ("data", key, name)
-            if problems.under(*path):
+            if problems.under(*path) or not isinstance(value, (str, int, float)):
                 continue
             if isinstance(domain, Network):
                 _check_end(key, name, path, problems)

@@ -8,7 +8,7 @@ from policygraph.public.query.base import AnyDomain, Norm, Part, Query
 from policygraph.public.query.blocks import BlockQuery
 from policygraph.public.query.cuboids import CuboidQuery, all_cuboids, cuboid, cuboids
 from policygraph.public.query.joint_degrees import JointDegrees
-from policygraph.public.query.matrices import MatrixQuery, matrix, prefix, ranges
+from policygraph.public.query.matrices import MatrixQuery, matrix, matrix_from_spec, prefix, ranges
 from policygraph.public.query.measures import MeasureQuery, averages, sums
 from policygraph.public.query.network_statistics import (
     DegreeTail,
@@ -105,8 +105,6 @@ def from_spec(domain: AnyDomain, spec: dict[str, Any]) -> Query:
     >>> from_spec(query.domain, query.to_spec()) == query
     True
     """
-    from fractions import Fraction
-
     if "cuboids" in spec and isinstance(domain, Domain):
         return CuboidQuery(domain, spec["cuboids"], spec.get("weights"))
     if "measure" in spec and isinstance(domain, Domain):
@@ -128,17 +126,7 @@ def from_spec(domain: AnyDomain, spec: dict[str, Any]) -> Query:
 
         return strategy_from_spec(domain, spec)
     if "matrix" in spec:
-        import numpy as np
-        from scipy import sparse
-
-        entries = np.array(spec["matrix"]["entries"], dtype=np.int64).reshape(-1, 3)
-        whole = sparse.csc_matrix(
-            (entries[:, 2], (entries[:, 0], entries[:, 1])), shape=(spec["matrix"]["rows"], domain.size)
-        )
-        unit = Fraction(spec.get("unit", "1"))
-        return MatrixQuery(
-            domain, whole, unit=unit, name=spec.get("name", "rows"), row_names=spec.get("row_names")
-        )
+        return matrix_from_spec(domain, spec)
     raise InputError(
         f"query {sorted(spec)}: expected cuboids, boxes or matrix for a table, adjacency, mixing or matrix for a network.",
         code="query.spec",

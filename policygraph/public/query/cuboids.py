@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from policygraph.errors import InputError
+from policygraph.exact import brief
 from policygraph.public.domain import Domain
 from policygraph.public.query.base import Ints, Norm, Part, Query, whole_weights
 
@@ -218,10 +219,11 @@ def all_cuboids(domain: Domain, *, up_to: int | None = None) -> CuboidQuery:
             code="query.up-to",
             value=up_to,
         )
-    number = sum(comb(len(domain.names), k) for k in range(min(most, len(domain.names)) + 1))
+    most = min(most, len(domain.names))
+    number = sum(comb(len(domain.names), k) for k in range(most + 1))
     if number > MOST_TABLES:
         raise InputError(
-            f"{number:,} tables of {len(domain.names)} attributes are too many to list: expected at most {MOST_TABLES:,}. "
+            f"{brief(number)} tables of {len(domain.names)} attributes are too many to list: expected at most {MOST_TABLES:,}. "
             "Ask for those of few attributes: up_to=2.",
             code="query.too-large",
             value=number,

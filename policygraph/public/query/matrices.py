@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from policygraph.errors import InputError
-from policygraph.exact import common_denominator
+from policygraph.errors import InputError, shown
+from policygraph.exact import as_fraction, brief, common_denominator
 from policygraph.public.domain import Domain
 from policygraph.public.query.base import AnyDomain, Ints, Part, Query
 
-__all__ = ["MatrixQuery", "matrix", "prefix", "ranges"]
+__all__ = ["MatrixQuery", "matrix", "matrix_from_spec", "prefix", "ranges"]
 
 LARGEST_ENTRY = 1 << 40
+MOST_ROWS = 1 << 31
 
 
 class MatrixQuery(Query):
@@ -116,6 +117,57 @@ def _check_entries(entries: Any) -> None:
     """Refuse entries beyond 2^40, looked at before any conversion could wrap them around."""
     if entries.nnz and (int(entries.data.max()) > LARGEST_ENTRY or int(entries.data.min()) < -LARGEST_ENTRY):
         raise InputError("the matrix has entries beyond 2^40: expected a coarser unit.", code="query.entries")
+
+
+def matrix_from_spec(domain: AnyDomain, spec: dict[str, Any]) -> MatrixQuery:
+    """Make a matrix query from its plain form, whose numbers are looked at before they are put into arrays.
+
+    Examples
+    --------
+    >>> query = matrix(Domain({"age": 3}), [[1, 1, 0], [0, 1, 1]])
+    >>> matrix_from_spec(query.domain, query.to_spec()) == query
+    True
+    """
+    from scipy import sparse
+
+    rows, entries = spec["matrix"]["rows"], spec["matrix"]["entries"]
+    if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= MOST_ROWS:
+        raise InputError(
+            f"rows={shown(rows)}: expected a whole number of rows, from 1 to 2^31.",
+            code="query.empty",
+            value=rows,
+        )
+    for entry in entries:
+        if len(entry) != 3 or any(
+            isinstance(number, bool) or not isinstance(number, int) for number in entry
+        ):
+            raise InputError(
+                f"matrix entry {shown(entry)}: expected three whole numbers: row, cell and factor.",
+                code="query.entries",
+                value=entry,
+            )
+        if not (0 <= entry[0] < rows and 0 <= entry[1] < domain.size and abs(entry[2]) <= LARGEST_ENTRY):
+            raise InputError(
+                f"matrix entry {shown(entry)}: expected a row from 0 to {rows - 1}, a cell from 0 to {brief(domain.size - 1)}, and a "
+                "factor of at most 2^40.",
+                code="query.entries",
+                value=entry,
+            )
+    if domain.size > MOST_ROWS:
+        raise InputError(
+            f"a matrix over {brief(domain.size)} cells: expected at most 2^31 of them. Release cuboids, or coarser attributes.",
+            code="query.size",
+            value=domain.size,
+        )
+    listed = np.array(entries, dtype=np.int64).reshape(-1, 3)
+    whole = sparse.csc_matrix((listed[:, 2], (listed[:, 0], listed[:, 1])), shape=(rows, domain.size))
+    return MatrixQuery(
+        domain,
+        whole,
+        unit=as_fraction(spec.get("unit", "1"), "unit"),
+        name=spec.get("name", "rows"),
+        row_names=spec.get("row_names"),
+    )
 
 
 def matrix(

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from policygraph.errors import InputError
-from policygraph.exact import show, sqrt_down, sqrt_up
+from policygraph.errors import InputError, PolicyGraphError, shown
+from policygraph.exact import as_fraction, show, sqrt_down, sqrt_up
+from policygraph.public.documents import MALFORMED, parse_json
 from policygraph.public.moves.secret_pairs import secret_cells
 from policygraph.public.policy import DEFINITIONS, Policy
 from policygraph.public.query.base import Norm, Query
@@ -104,7 +105,9 @@ class Sensitivity:
 
     def __post_init__(self) -> None:
         if self.kind not in ("exact", "upper"):
-            raise InputError(f"kind={self.kind!r}: expected 'exact' or 'upper'.", code="sensitivity.kind")
+            raise InputError(
+                f"kind={shown(self.kind)}: expected 'exact' or 'upper'.", code="sensitivity.kind"
+            )
         if self.lower_power > self.power or (self.kind == "exact" and self.lower_power != self.power):
             raise InputError(
                 f"lower {self.lower_power} and value {self.power} do not fit kind {self.kind!r}.",
@@ -214,11 +217,10 @@ class Sensitivity:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Sensitivity:
         """Read a certificate back from its plain form."""
-        from policygraph.public.query import from_spec
-
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise InputError(
-                f"certificate format {data.get('format') if isinstance(data, dict) else None!r}: expected {FORMAT}.",
+                f"certificate format {shown(data.get('format')) if isinstance(data, dict) else None}: expected {FORMAT}. Give a "
+                "certificate.json as it was written beside a release.",
                 code="certificate.format",
             )
         for key in ("method", "reason"):
@@ -227,38 +229,18 @@ class Sensitivity:
                     f"the certificate has no text under {key!r}.", code="certificate.broken", key=key
                 )
         try:
-            policy = Policy.from_spec(data["policy"])
-            query = from_spec(policy.domain, data["query"])
-            found = data["witness"]
-            witness = None
-            if found is not None:
-                witness = Witness(
-                    *(
-                        _sorted({row["index"]: row["count"] for row in found[side]})
-                        for side in ("before", "after")
-                    )
-                )
-            made = cls(
-                power=Fraction(data["exact_value"]["value"]),
-                norm=data["norm"],
-                kind=data["kind"],
-                lower_power=Fraction(data["exact_value"]["lower"]),
-                witness=witness,
-                method=data["method"],
-                reason=data["reason"],
-                policy=policy,
-                query=query,
-                steps=tuple(data.get("steps", ())),
-                cut_short={True: True, False: False}[data.get("cut_short", False)],
-            )
-        except (KeyError, TypeError, ValueError) as cause:
-            if isinstance(cause, InputError):
-                raise
+            made = cls._of_dict(data)
+            follows = made.to_dict()
+        except PolicyGraphError:
+            raise
+        except MALFORMED as cause:
+            # Its parts are plain data of the writer's shape, or it was not made by the writer.
             raise InputError(
-                f"the certificate lacks or garbles {cause}.", code="certificate.broken"
+                f"the certificate lacks or garbles {str(cause)[:200] or type(cause).__name__}: it was changed after it was made. Compute it again.",
+                code="certificate.broken",
             ) from cause
         stated = {key: value for key, value in data.items() if key != "library"}
-        for key, value in made.to_dict().items():
+        for key, value in follows.items():
             if stated.get(key) != value:
                 raise InputError(
                     f"the certificate states another {key} than follows from its exact value, policy, query and witness: "
@@ -269,12 +251,44 @@ class Sensitivity:
         return made
 
     @classmethod
+    def _of_dict(cls, data: dict[str, Any]) -> Sensitivity:
+        from policygraph.public.query import from_spec
+
+        policy = Policy.from_spec(data["policy"])
+        query = from_spec(policy.domain, data["query"])
+        found = data["witness"]
+        witness = None
+        if found is not None:
+            witness = Witness(
+                *(
+                    _sorted({row["index"]: row["count"] for row in found[side]})
+                    for side in ("before", "after")
+                )
+            )
+        return cls(
+            power=as_fraction(data["exact_value"]["value"], "exact_value.value"),
+            norm=data["norm"],
+            kind=data["kind"],
+            lower_power=as_fraction(data["exact_value"]["lower"], "exact_value.lower"),
+            witness=witness,
+            method=data["method"],
+            reason=data["reason"],
+            policy=policy,
+            query=query,
+            steps=tuple(data.get("steps", ())),
+            cut_short={True: True, False: False}[data.get("cut_short", False)],
+        )
+
+    @classmethod
     def from_json(cls, text: str) -> Sensitivity:
         """Read a certificate back from JSON text."""
         try:
-            data = json.loads(text)
-        except json.JSONDecodeError as cause:
-            raise InputError(f"the certificate is not JSON: {cause}.", code="certificate.json") from cause
+            data = parse_json(text)
+        except ValueError as cause:
+            raise InputError(
+                f"the certificate is not JSON: {cause}. Expected certificate.json as it was written beside a release.",
+                code="certificate.json",
+            ) from cause
         return cls.from_dict(data)
 
     def __str__(self) -> str:
