@@ -29,6 +29,7 @@ from policygraph.public.loss import Epsilon, Loss, Rho
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
 from policygraph.public.sensitivity.certificate import Sensitivity
+from policygraph.public.sensitivity.determined import PUBLIC
 
 __all__ = ["Additive", "Gaussian", "Laplace", "for_loss", "law"]
 
@@ -94,7 +95,7 @@ class Additive(Calibrated):
         if self.parameter == 0:
             why = (
                 "The public facts determine the answers"
-                if self.policy.constraints
+                if self.sensitivity.method == PUBLIC.method
                 else "The policy does not hide the answers"
             )
             return [first, f"{why}, so no noise was added."]

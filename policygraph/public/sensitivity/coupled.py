@@ -21,6 +21,7 @@ from policygraph.public.moves.secret_pairs import secret_cells
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Norm, Query
 from policygraph.public.sensitivity.certificate import Witness
+from policygraph.public.sensitivity.determined import public_rows
 from policygraph.public.sensitivity.edges import along_edges
 from policygraph.public.sensitivity.found import Found
 from policygraph.public.sensitivity.secret_pairs import secret_pairs
@@ -112,6 +113,9 @@ def _dense(query: Query, policy: Policy, norm: Norm, deadline: float | None) -> 
 
     matrix, adjacency, keep = dense_problem(policy)
     asked = None if query.is_identity else np.asarray(query.columns(keep).toarray(), dtype=np.int64)
+    known = None if asked is None else public_rows(query, policy)
+    if asked is not None and known is not None:
+        asked = asked[~known]
     bracket = longest_blowfish(
         matrix,
         adjacency,

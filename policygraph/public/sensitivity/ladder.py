@@ -107,7 +107,7 @@ def sensitivity(
         norm=norm,
         kind="exact" if found.exact else "upper",
         lower_power=found.lower * unit,
-        witness=found.witness,
+        witness=found.witness if found.lower else None,
         method=found.method,
         reason=found.reason,
         policy=policy,
@@ -127,6 +127,16 @@ def _climb(query: Query, policy: Policy, norm: Norm, deadline: float | None) -> 
         from policygraph.public.sensitivity.edges import along_edges
 
         return along_edges(query, policy, norm, deadline)
+    from policygraph.public.sensitivity.determined import PUBLIC, undetermined
+
+    left = undetermined(query, policy)
+    if left is None:
+        return PUBLIC
+    found = _under_facts(left, policy, norm, deadline)
+    return found if left is query else found.after("answers that follow from the public facts were left out")
+
+
+def _under_facts(query: Query, policy: Policy, norm: Norm, deadline: float | None) -> Found:
     if policy.definition == "blowfish":
         from policygraph.public.sensitivity.coupled import coupled
 
