@@ -5,7 +5,9 @@ Imports everything; nothing but the command imports it.
 
 from __future__ import annotations
 
-import json
+import hashlib
+import hmac
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,12 +17,13 @@ import numpy as np
 
 from policygraph.errors import ConstraintError, InputError
 from policygraph.exact import Exact
-from policygraph.private.counting.given import is_histogram, read_data
+from policygraph.private.asked import Asked, identify, read, request_of
+from policygraph.private.counting.given import read_data
 from policygraph.private.counting.source import named
-from policygraph.private.ledger import Account, Ledger, request_fingerprint
+from policygraph.private.ledger import Account, Ledger
 from policygraph.private.mechanisms import MeasuredNoise, Mechanism, choose
 from policygraph.private.mechanisms.base import Calibrated, check_drawable
-from policygraph.private.noise import SecureSource, Source
+from policygraph.private.noise import KeyedSource, SecureSource, Source
 from policygraph.public.domain import Network
 from policygraph.public.loss import EpsilonDelta, Loss, loss_of
 from policygraph.public.node_privacy import NodePrivacy
@@ -33,7 +36,7 @@ __all__ = [
     "Outcome",
     "expected_error",
     "find_account",
-    "known_by",
+    "identify",
     "loss_of",
     "perform",
     "read_data",
@@ -46,18 +49,21 @@ ASKED = "Asked for:"
 def _ready(
     mechanism: Mechanism | Calibrated | Literal["auto"] | None, query: Query, policy: Policy, loss: Loss
 ) -> Calibrated:
-    if mechanism is None or mechanism == "auto":
-        return choose(query, policy, loss)
-    if isinstance(mechanism, Calibrated):
-        return mechanism
-    if not isinstance(mechanism, Mechanism):
+    check_mechanism(mechanism)
+    if isinstance(mechanism, Mechanism):
+        return mechanism.calibrate(query, policy, loss)
+    return mechanism if isinstance(mechanism, Calibrated) else choose(query, policy, loss)
+
+
+def check_mechanism(mechanism: Any) -> None:
+    """Refuse what is no mechanism."""
+    if not isinstance(mechanism, (Mechanism, Calibrated)) and mechanism is not None and mechanism != "auto":
         shown = f"the class {mechanism.__name__}" if isinstance(mechanism, type) else repr(mechanism)
         raise InputError(
             f"mechanism={shown}: expected 'auto', a mechanism such as pg.Laplace() (with brackets), or a calibrated one.",
             code="release.mechanism",
             value=mechanism,
         )
-    return mechanism.calibrate(query, policy, loss)
 
 
 def expected_error(
@@ -127,9 +133,10 @@ def release(
 ) -> Release:
     """Release the answers to a query under a policy.
 
-    Everything that can fail because of what was asked or given is done first: sensitivity and noise without data, then
-    counting and checking the data; then the ledger is charged, and only then is noise drawn. Writing the release
-    is the caller's: a release that was charged and not written is on record, and the same call returns it at no cost.
+    The ledger is asked first whether it knows the request. Everything that can fail because of what was asked or given comes next:
+    sensitivity and noise without data, then counting and checking the data, then room for the release; then the ledger is charged, and only then is
+    noise drawn. A release that is charged is never lost: after a crash the same call completes it, with the same noise, at no cost, and
+    a release that is on record is returned.
 
     Parameters
     ----------
@@ -211,6 +218,8 @@ def perform(
     reuse: bool = True,
     progress: Callable[[str], None] | None = None,
     before: Callable[[], None] | None = None,
+    resume: bool = False,
+    identity: Asked | None = None,
 ) -> Outcome:
     """Do what :func:`release` does, and say what it meant for the ledger.
 
@@ -219,11 +228,27 @@ def perform(
     before
         Called when all is ready, before anything is charged or drawn; what it raises ends the release at no cost. It is not
         called for a release that is on record.
+    resume
+        Without ``reuse``: complete a charge for this very request whose release was never stored, at no cost, before a new one is made.
+    identity
+        The data as requests know them, where the caller found that out already.
     """
     _check_kinds(query, policy, ledger)
     tell = progress or (lambda stage: None)
     loss = loss_of(epsilon, rho, delta)
     asked = None if delta is None or epsilon is None else EpsilonDelta(epsilon, delta)
+    random = source or SecureSource()
+    book = Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger
+    known = request = None
+    if book is not None:
+        check_mechanism(mechanism)
+        query.check_domain(policy.domain)
+        tell("looking for the request in the ledger")
+        known = identity or identify(data, query, policy, columns, edges)
+        request = request_of(query, policy, loss, mechanism, random, known)
+        found = None if request is None or not (reuse or resume) else book.find(request)
+        if found is not None and found.release is not None and reuse:
+            return Outcome(_as_asked(Release.from_parquet(found.release), asked, loss), repeated=True)
     tell("computing the sensitivity")
     ready = _ready(mechanism, query, policy, loss)
     if isinstance(query, MeasureQuery) and not isinstance(ready, MeasuredNoise):
@@ -237,55 +262,100 @@ def perform(
         )
     check_drawable(ready)
     tell("counting the records")
-    counts = _read(data, query, policy, columns, edges)
+    counts = (
+        known.counts
+        if known is not None and known.counts is not None
+        else read(data, query, policy, columns, edges)
+    )
     ready.check(counts)
     tell("checking the public facts")
     _check_facts(policy, counts)
-    random = source or SecureSource()
-    book = Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger
-    if book is None:
+    if book is None or known is None:
         if before is not None:
             before()
         tell("drawing the noise")
         return Outcome(_as_asked(ready.run(counts, random), asked, loss))
-    request = request_fingerprint(
-        query=query.fingerprint,
-        policy=policy.fingerprint,
-        loss=loss,
-        mechanism=_describe(ready, random),
-        data=known_by(counts, columns, edges),
-    )
-    if reuse and (recorded := book.recorded(request)) is not None:
-        return Outcome(_as_asked(Release.from_parquet(recorded), asked, loss), repeated=True)
-    account = find_account(book, counts.fingerprint, dataset)
+    known.check(counts)
+    return _charged(
+        ready, counts, book, known, request, random, tell, asked,
+        dataset=dataset, compose_policies=compose_policies, once=reuse, resume=resume, before=before,
+    )  # fmt: skip
+
+
+def _charged(
+    ready: Calibrated,
+    counts: Any,
+    book: Ledger,
+    known: Asked,
+    request: str | None,
+    source: Source,
+    tell: Callable[[str], None],
+    asked: EpsilonDelta | None,
+    *,
+    dataset: str | None,
+    compose_policies: bool,
+    once: bool,
+    resume: bool,
+    before: Callable[[], None] | None,
+) -> Outcome:
+    """Charge, draw and store: the charge keeps the key of the noise until the release is on record, and only what is on record leaves."""
+    account = find_account(book, known.account, dataset)
     if before is not None:
         before()
-    tell("charging the ledger")
-    charge = book.charge(
-        account,
-        policy.fingerprint,
-        loss,
-        request,
-        name=None if dataset == account else dataset,
-        content=counts.fingerprint,
-        description=policy.to_spec(),
-        compose_policies=compose_policies,
-        note=f"{ready.mechanism}: {query!r}",
-    )
-    tell("drawing the noise")
-    made = _as_asked(ready.run(counts, random), asked, loss)
-    book.complete(charge, made.to_bytes())
+    # A request that cannot be told from others is like no other: nobody will ever ask for it again.
+    wanted = request or secrets.token_hex(32)
+    begun = book.find(wanted) if resume and not once else None
+    if begun is not None and begun.key is None:
+        begun = None
+    room = book.room(ready.most_bytes(counts, source))
+    try:
+        if begun is None:
+            tell("charging the ledger")
+            begun = book.begin(
+                account,
+                ready.policy.fingerprint,
+                ready.loss,
+                wanted,
+                key=source.words(4).astype("<u8").tobytes() if isinstance(source, SecureSource) else b"",
+                once=once,
+                room=room,
+                name=None if dataset == account else dataset,
+                content=known.account,
+                description=ready.policy.to_spec(),
+                compose_policies=compose_policies,
+                note=f"{ready.mechanism}: {ready.query!r}",
+            )
+        if begun.release is None:
+            tell("drawing the noise")
+            made = _as_asked(ready.run(counts, noise_source(begun.key, wanted, source)), asked, ready.loss)
+            body = made.to_bytes()
+            tell("recording the release")
+            room.let_go()
+            stored = book.settle(begun.charge, body)
+            if stored != body:
+                # Another process drew for the same charge, and was first.
+                made = _as_asked(Release.from_parquet(stored), asked, ready.loss)
+        else:
+            made = _as_asked(Release.from_parquet(begun.release), asked, ready.loss)
+    finally:
+        room.let_go()
+    if not begun.fresh:
+        return Outcome(made, repeated=True)
     after = book.account(account)
     unlimited = after.limit is None and after.charges == 1
     unlimited = unlimited and any(other.limit is not None for other in book.datasets())
     return Outcome(made, False, after, unlimited)
 
 
-def known_by(
-    counts: Any, columns: Mapping[str, str] | None = None, edges: Mapping[str, str] | None = None
-) -> str:
-    """What requests know data by: content, and how it was read, whatever the account. The same question has the same answer."""
-    return f"{counts.fingerprint} {json.dumps([dict(columns or {}), dict(edges or {})], sort_keys=True)}"
+def noise_source(key: bytes | None, request: str, source: Source) -> Source:
+    """Where the noise of a charge comes from: a secure source gives way to the key that the charge keeps.
+
+    The key of the ledger is mixed with the request, which holds a fingerprint of the data and is not in the file: whoever has the file
+    alone can compute the noise only by guessing all of the data.
+    """
+    if not key:
+        return source
+    return KeyedSource(hmac.new(key, request.encode(), hashlib.sha256).digest())
 
 
 def find_account(book: Ledger, content: str, name: str | None) -> str:
@@ -366,40 +436,3 @@ def _as_asked(made: Release, asked: EpsilonDelta | None, loss: Loss) -> Release:
         record["asked"] = asked.to_json()
         stages.append(f"{ASKED} {asked}; kept by {loss}.")
     return replace(made, record={**record, "stages": stages})
-
-
-def _describe(ready: Calibrated, source: Source) -> dict[str, str]:
-    """What of a mechanism makes two requests the same one."""
-    noise = {
-        "name": ready.mechanism,
-        "noise": ready.noise.distribution,
-        "parameter": str(ready.noise.parameter),
-    }
-    return {
-        **({"request": ready.request} if ready.request else noise),
-        "source": "secure" if source.private else source.describe(),
-        **({"settings": ready.settings} if ready.settings else {}),
-    }
-
-
-def _read(
-    data: Any,
-    query: Query,
-    policy: Policy,
-    columns: Mapping[str, str] | None,
-    edges: Mapping[str, str] | None,
-) -> Any:
-    """Read what a query is about: counts of cells, or counts and sums for a measure."""
-    if not isinstance(query, MeasureQuery):
-        return read_data(data, policy, columns, edges)
-    from policygraph.private.counting.measures import MeasuredCounts, count_measure
-
-    if isinstance(data, MeasuredCounts):
-        return data
-    if edges or is_histogram(data, policy.domain):
-        raise InputError(
-            "sums and averages need records with their values: expected a file, a frame, or MeasuredCounts.",
-            code="measure.data",
-        )
-    unknown = dict(policy.unknown) if isinstance(policy.unknown, tuple) else policy.unknown
-    return count_measure(data, query.domain, query.measure, unknown=unknown, columns=columns)

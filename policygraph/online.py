@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -18,11 +18,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from policygraph.api import find_account, known_by, perform, read_data
+from policygraph.api import find_account, perform
 from policygraph.errors import InputError, LedgerError, shown
 from policygraph.exact import Exact, as_fraction
-from policygraph.private.ledger import Ledger, request_fingerprint
+from policygraph.private.asked import Asked, identify, read, request_of
+from policygraph.private.ledger import Ledger
 from policygraph.private.mechanisms.additive import Gaussian, Laplace
+from policygraph.private.mechanisms.base import Mechanism
 from policygraph.private.noise import SecureSource, Source
 from policygraph.private.online_rule import Rule
 from policygraph.public.cubes.blocks import Tables
@@ -43,6 +45,13 @@ ENTRY = Fraction(1, 10**9)
 
 LARGEST_DEVIATION = 10**18
 """More noise than this on a count is no question, and its square would have to fit into a floating-point number."""
+
+
+@dataclass(frozen=True)
+class _Named:
+    """A query of which only the fingerprint is needed."""
+
+    fingerprint: str
 
 
 def _noises(measured: list[Measurement]) -> list[tuple[int, float]]:
@@ -169,8 +178,21 @@ class OnlineCube:
         return self.rule.lattice
 
     @cached_property
+    def _identity(self) -> Asked:
+        return identify(self.data, None, self.policy, self.columns)
+
+    @cached_property
     def _counts(self) -> Any:
-        return read_data(self.data, self.policy, self.columns)
+        known = self._identity
+        counts = (
+            known.counts if known.counts is not None else read(self.data, None, self.policy, self.columns)
+        )
+        known.check(counts)
+        return counts
+
+    @cached_property
+    def _plain(self) -> Mechanism:
+        return Laplace() if self.kind == "epsilon" else Gaussian()
 
     @cached_property
     def _random(self) -> Source:
@@ -191,7 +213,7 @@ class OnlineCube:
 
     def released(self) -> list[Measurement]:
         """All tables on record that answers are combined from, in the order of their charges."""
-        account = find_account(self.book, self._counts.fingerprint, self.dataset)
+        account = find_account(self.book, self._identity.account, self.dataset)
         for number, request, body in self.book.releases(account, self.policy.fingerprint, self._read):
             self._read[number] = self._measurements(request, body)
         return [each for number in sorted(self._read) for each in self._read[number]]
@@ -207,20 +229,13 @@ class OnlineCube:
         loss = loss_from_json(record["loss"])
         if not isinstance(loss, (Epsilon, Rho)):
             return []
-        mechanism = {
-            "name": record["mechanism"],
-            "noise": record["noise"]["distribution"],
-            "parameter": record["noise"]["parameter"],
-            "source": "secure" if self._random.private else self._random.describe(),
-        }
-        expected = request_fingerprint(
-            query=record["query_fingerprint"],
-            policy=self.policy.fingerprint,
-            loss=loss,
-            mechanism=mechanism,
-            data=known_by(self._counts, self.columns),
-        )
-        if self.book.keyed(expected) != request:
+        query = _Named(record["query_fingerprint"])
+        # A table may have been asked for by this name, or have been what was best.
+        expected = [
+            request_of(query, self.policy, loss, asked, self._random, self._identity)
+            for asked in (self._plain, None)
+        ]
+        if request not in [self.book.keyed(each) for each in expected if each is not None]:
             return []
         weights = record["query"].get("weights") or [1] * len(sets)
         parameter = Fraction(record["noise"]["parameter"])
@@ -259,7 +274,7 @@ class OnlineCube:
         A table that no step of this policy changes can be secret under another policy: the total, for example. Given out without a line in the
         ledger, it would escape the refusal of a further policy, now and later.
         """
-        account = find_account(self.book, self._counts.fingerprint, self.dataset)
+        account = find_account(self.book, self._identity.account, self.dataset)
         known = {entry.policy for entry in self.book.history(account)}
         return None if self.policy.fingerprint in known else self.rule.loss(ENTRY)
 
@@ -303,11 +318,13 @@ class OnlineCube:
                     self._counts,
                     ledger=self.book,
                     dataset=self.dataset,
-                    mechanism=Laplace() if self.kind == "epsilon" else Gaussian(),
+                    mechanism=self._plain,
                     source=self._random,
                     columns=self.columns,
                     compose_policies=self.compose_policies,
                     reuse=False,
+                    resume=True,
+                    identity=replace(self._identity, counts=self._counts),
                     **{self.kind: loss.value},  # type: ignore[arg-type]
                 )
                 before, measured = len(measured), self.released()

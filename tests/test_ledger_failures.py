@@ -12,6 +12,7 @@ import sys
 import tempfile
 import textwrap
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,20 @@ def test_a_newer_layout_is_refused_unchanged(path):
     assert refuse(path, "ledger.version").details["version"] == schema.VERSION + 1
 
 
+@contextmanager
+def unsealed(path):
+    """Let a hand into the file: the triggers are gone meanwhile and come back, so that only the change is left to be noticed."""
+    db = sqlite3.connect(path)
+    triggers = [sql for sql in schema.TABLES if "TRIGGER" in sql]
+    for sql in triggers:
+        db.execute(f"DROP TRIGGER {sql.split()[2]}")
+    yield db
+    for sql in triggers:
+        db.execute(sql)
+    db.commit()
+    db.close()
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -108,31 +123,93 @@ def test_a_newer_layout_is_refused_unchanged(path):
         "UPDATE entries SET number = 20 WHERE number = 9",
         "UPDATE entries SET note = x'ff00' WHERE number = 2",
         "UPDATE ledger SET secret = randomblob(32)",
+        "UPDATE ledger SET secret = 'text'",
         "DELETE FROM ledger",
         "DELETE FROM datasets",
-        "CREATE TRIGGER spy AFTER INSERT ON entries BEGIN DELETE FROM releases; END",
+        "CREATE TRIGGER spy AFTER INSERT ON entries BEGIN DELETE FROM stored; END",
         "DROP INDEX entries_by_request",
+        "UPDATE datasets SET name = 'others'",
+        "UPDATE datasets SET name = NULL",
+        "UPDATE datasets SET name = x'00'",
+        "INSERT INTO datasets VALUES ('d:new', 'new')",
+        "UPDATE policies SET description = '{\"a\":1}'",
+        "INSERT INTO policies VALUES ('another', '{}')",
+        "UPDATE chunks SET body = x'00' WHERE number = 3",
+        "UPDATE chunks SET body = zeroblob(299) WHERE number = 3",
+        "DELETE FROM chunks WHERE number = 9",
+        "UPDATE chunks SET place = 7 WHERE number = 3; INSERT INTO chunks VALUES (3, 0, x'00')",
+        "INSERT INTO chunks VALUES (3, 1, x'00')",
+        "UPDATE stored SET digest = '00' WHERE number = 3",
+        "UPDATE stored SET time = '2000' WHERE number = 3",
+        "DELETE FROM chunks WHERE number = 9; DELETE FROM stored WHERE number = 9",
+        "UPDATE keys SET key = zeroblob(32)",
+        "DELETE FROM keys",
+        "INSERT INTO keys VALUES (3, zeroblob(32))",
+        "UPDATE marks SET digest = '00' WHERE number = 2",
+        "DELETE FROM marks WHERE number = (SELECT max(number) FROM marks)",
+        "DELETE FROM marks",
+        "DELETE FROM head",
+        "UPDATE head SET entries = 8",
+        # The end of the book, cut off as carefully as can be without its key.
+        "DELETE FROM keys WHERE number = 10; DELETE FROM entries WHERE number = 10; "
+        "DELETE FROM marks WHERE number = (SELECT max(number) FROM marks); "
+        "UPDATE sqlite_sequence SET seq = seq - 1; UPDATE head SET entries = entries - 1, marks = marks - 1, "
+        "entry_seal = (SELECT seal FROM entries ORDER BY number DESC LIMIT 1), "
+        "mark_seal = (SELECT seal FROM marks ORDER BY number DESC LIMIT 1)",
     ],
 )
 def test_changed_content_breaks_a_seal(path, change):
-    db = sqlite3.connect(path)
-    for table in ("entries", "releases"):
-        for verb in ("update", "delete"):
-            db.execute(f"DROP TRIGGER {table}_{verb}")
-    db.execute(change)
-    db.commit()
-    # The triggers come back, so that only the change itself is left to be noticed.
-    for sql in schema._TABLES:
-        if "TRIGGER" in sql:
-            db.execute(sql)
-    db.commit()
-    db.close()
+    Ledger(path).begin(DATA, P, Epsilon("1/3"), "waiting", key=bytes(range(32)))
+    with unsealed(path) as db:
+        for each in change.split("; "):
+            if "CREATE TRIGGER" in change:
+                each = change
+            db.execute(each)
+            if each == change:
+                break
     refuse(path, "ledger.damaged")
+
+
+def test_every_text_of_the_file_is_under_seal(path):
+    """Any value of any row, changed by itself, is noticed; the row of the identity is under the seal of all."""
+    Ledger(path).begin(DATA, P, Epsilon("1/3"), "waiting", key=bytes(range(32)))
+    good = path.read_bytes()
+    tables = ("ledger", "datasets", "policies", "entries", "stored", "chunks", "keys", "marks", "head")
+    tried = 0
+    with sqlite3.connect(path) as db:
+        columns = {table: [row[1] for row in db.execute(f"PRAGMA table_info({table})")] for table in tables}
+    db.close()
+    for table, names in columns.items():
+        for name in names:
+            path.write_bytes(good)
+            with unsealed(path) as db:
+                (last,) = db.execute(f"SELECT max(rowid) FROM {table}").fetchone()
+                kind, value = db.execute(
+                    f"SELECT typeof({name}), {name} FROM {table} WHERE rowid = ?", (last,)
+                ).fetchone()
+                other = {"integer": lambda x: x + 1, "blob": lambda x: x + b"x", "null": lambda x: "x"}.get(
+                    kind, lambda x: x + "x"
+                )(value)
+                try:
+                    db.execute(f"UPDATE {table} SET {name} = ? WHERE rowid = ?", (other, last))
+                except sqlite3.IntegrityError:
+                    continue
+            tried += 1
+            with pytest.raises(LedgerError) as problem:
+                Ledger(path)
+            assert problem.value.code == "ledger.damaged", (table, name)
+    assert tried > 25
 
 
 def test_entries_cannot_be_rewritten_by_mistake(path):
     db = sqlite3.connect(path)
-    for change in ("DELETE FROM entries", "UPDATE entries SET loss = ''", "DELETE FROM releases"):
+    for change in (
+        "DELETE FROM entries",
+        "UPDATE entries SET loss = ''",
+        "DELETE FROM stored",
+        "DELETE FROM chunks",
+        "DELETE FROM marks",
+    ):
         with pytest.raises(sqlite3.IntegrityError, match="append-only"):
             db.execute(change)
     db.close()
@@ -160,23 +237,31 @@ def test_flipped_bytes_never_lower_what_is_spent(path):
 def test_a_cut_file_is_refused(path):
     good = path.read_bytes()
     rng = random.Random(7)
-    for size in [*range(4096, len(good), 4096), *(rng.randrange(1, len(good)) for _ in range(40))]:
+    few = [len(good) - k for k in (1, 2, 3, 10, 100, 1000, 4095, 4096)]
+    for size in [*few, *range(4096, len(good), 4096), *(rng.randrange(1, len(good)) for _ in range(40))]:
         path.write_bytes(good[:size])
         refuse(path)
+    path.write_bytes(good)
+    Ledger(path)
 
 
-def test_a_damaged_release_is_not_returned(path):
-    db = sqlite3.connect(path)
-    db.execute("DROP TRIGGER releases_update")
-    db.execute("UPDATE releases SET body = x'01' WHERE number = 2")
-    db.execute(next(sql for sql in schema._TABLES if "releases_update" in sql))
-    db.commit()
-    db.close()
+def test_a_ledger_that_is_cut_while_it_is_in_use_is_refused(path):
     ledger = Ledger(path)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(LedgerError) as problem:
+        ledger.charge(DATA, P, Epsilon(1), "r")
+    assert problem.value.code == "ledger.damaged"
+
+
+def test_a_release_that_is_damaged_while_the_ledger_is_in_use_is_not_returned(path):
+    ledger = Ledger(path)
+    with unsealed(path) as db:
+        db.execute("UPDATE chunks SET body = x'01' WHERE number = 2")
     with pytest.raises(LedgerError) as problem:
         ledger.recorded("r0")
     assert problem.value.code == "ledger.damaged"
     assert ledger.recorded("r1") == bytes(300)
+    refuse(path, "ledger.damaged")
 
 
 def test_a_file_that_vanishes_or_is_replaced_is_noticed(path, tmp_path):
@@ -242,7 +327,7 @@ def test_a_disk_that_stops_taking_bytes_gives_no_charge(path):
         import resource
         ledger = Ledger(sys.argv[1])
         released, refused, (_, hard) = 0, 0, resource.getrlimit(resource.RLIMIT_FSIZE)
-        for size in range(0, 60000, 1021):
+        for size in range(0, 150000, 1021):
             resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
             try:
                 ledger.charge("ab" * 32, "policy-p", Rho("1/7"), "r")

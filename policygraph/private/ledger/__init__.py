@@ -2,11 +2,11 @@
 
 ``book`` is the ledger as users meet it, ``rules`` says how losses compose and when a charge fits a limit,
 ``statement`` says what remains protected under several policies, ``records`` holds the values that go in and
-out, ``schema`` the tables and their seals, ``store`` the file and its failures.
+out, ``schema`` the tables and their seals, ``upgrade`` the layout before, ``store`` the file and its failures.
 """
 
 from policygraph.private.ledger.book import Ledger
-from policygraph.private.ledger.records import Account, Charge, Entry, request_fingerprint
+from policygraph.private.ledger.records import Account, Charge, Entry, Request, request_fingerprint
 from policygraph.private.ledger.statement import Statement
 
-__all__ = ["Account", "Charge", "Entry", "Ledger", "Statement", "request_fingerprint"]
+__all__ = ["Account", "Charge", "Entry", "Ledger", "Request", "Statement", "request_fingerprint"]

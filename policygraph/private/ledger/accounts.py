@@ -1,7 +1,7 @@
 """What an open ledger file says of a data set: who it is, its limit, its sums, its history.
 
 Owns the reading of the tables and the naming of data sets. May import ``errors``, ``public.loss``,
-``records`` and ``rules``; gets an open connection from ``book``.
+``records``, ``rules`` and ``schema``; gets an open connection from ``book``.
 """
 
 from __future__ import annotations
@@ -14,12 +14,25 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Literal
 
-from policygraph.errors import InputError, LedgerError
+from policygraph.errors import BudgetError, InputError, LedgerError
+from policygraph.private.ledger import schema
 from policygraph.private.ledger.records import Account, Entry
 from policygraph.private.ledger.rules import NOTHING, Limit, Spending, tally
 from policygraph.public.loss import Epsilon, Loss, Rho, Target, loss_from_json
 
-__all__ = ["Figures", "chargeable", "figures", "find", "history", "keyed", "label", "register"]
+__all__ = [
+    "Figures",
+    "chargeable",
+    "exceeded",
+    "figures",
+    "find",
+    "further_policy",
+    "history",
+    "keyed",
+    "label",
+    "loss_of",
+    "register",
+]
 
 _FINGERPRINT = re.compile(r"(sha256:)?[0-9a-f]{16,128}")
 
@@ -85,7 +98,9 @@ def register(db: sqlite3.Connection, key: str, old: str | None, name: str | None
     LedgerError
         If other data have this name: a new version of the data is not a new budget.
     """
-    db.execute("INSERT OR IGNORE INTO datasets VALUES (?, NULL)", (key,))
+    if not db.execute("SELECT 1 FROM datasets WHERE dataset = ?", (key,)).fetchone():
+        db.execute("INSERT INTO datasets VALUES (?, NULL)", (key,))
+        schema.mark(db, "dataset", key, None)
     if name is None or name == old:
         return
     if _FINGERPRINT.fullmatch(label(name, "name")) or name.startswith("d:"):
@@ -107,6 +122,7 @@ def register(db: sqlite3.Connection, key: str, old: str | None, name: str | None
             name=name,
         )
     db.execute("UPDATE datasets SET name = ? WHERE dataset = ?", (name, key))
+    schema.mark(db, "dataset", key, name)
 
 
 def chargeable(loss: Target) -> Loss:
@@ -162,14 +178,14 @@ def figures(db: sqlite3.Connection, key: str, name: str | None) -> Figures:
         "SELECT loss, certified FROM entries WHERE dataset = ? AND what = 'limit' ORDER BY number DESC LIMIT 1",
         (key,),
     ).fetchone()
-    rule = None if row is None else Limit(_loss(row[0]), None if row[1] is None else Rho(row[1]))
+    rule = None if row is None else Limit(loss_of(row[0]), None if row[1] is None else Rho(row[1]))
     losses: dict[str, list[tuple[Loss, int]]] = {}
     for policy, text, times in db.execute(
         "SELECT policy, loss, count(*) FROM entries WHERE dataset = ? AND what = 'charge' "
         "GROUP BY policy, loss ORDER BY policy",
         (key,),
     ):
-        losses.setdefault(policy, []).append((chargeable(_loss(text)), times))
+        losses.setdefault(policy, []).append((chargeable(loss_of(text)), times))
     spendings = {policy: tally(charges) for policy, charges in losses.items()}
     return Figures(
         key, name, rule, spendings, sum(times for charges in losses.values() for _, times in charges)
@@ -179,8 +195,8 @@ def figures(db: sqlite3.Connection, key: str, name: str | None) -> Figures:
 def history(db: sqlite3.Connection, key: str | None) -> list[Entry]:
     """Read the entries of one data set, or of all."""
     rows = db.execute(
-        "SELECT number, what, dataset, name, policy, loss, composed, note, e.time, version, length(body) "
-        "FROM entries e JOIN datasets USING (dataset) LEFT JOIN releases USING (number) "
+        "SELECT number, what, dataset, name, policy, loss, composed, note, e.time, version, bytes "
+        "FROM entries e JOIN datasets USING (dataset) LEFT JOIN stored USING (number) "
         "WHERE ? IS NULL OR dataset = ? ORDER BY number",
         (key, key),
     )
@@ -191,13 +207,14 @@ def history(db: sqlite3.Connection, key: str | None) -> list[Entry]:
             status = "limit"
         entries.append(
             Entry(
-                number, what, status, where, name, policy, _loss(loss), bool(composed), note, time, version, size
+                number, what, status, where, name, policy, loss_of(loss), bool(composed), note, time, version, size
             )
         )  # fmt: skip
     return entries
 
 
-def _loss(text: str) -> Target:
+def loss_of(text: str) -> Target:
+    """Read a loss as the file holds it."""
     try:
         return loss_from_json(json.loads(text))
     except ValueError as cause:
@@ -205,3 +222,35 @@ def _loss(text: str) -> Target:
             f"The ledger is damaged: {text!r} is not a loss. Restore the latest copy of the file.",
             code="ledger.damaged",
         ) from cause
+
+
+def exceeded(known: Figures, loss: Loss) -> BudgetError:
+    """The refusal of a charge that the limit does not allow."""
+    account = known.account()
+    left = account.left if known.rule is None else known.rule.left(known.total, type(loss))
+    return BudgetError(
+        f"Data set {known.title}: {loss} was asked, the limit is {known.limit}, spent is "
+        f"{account.spent or 'nothing'}, left is {left or 'nothing'}. Ask for less, or repeat an "
+        "earlier request, which costs nothing.",
+        code="budget.exceeded",
+        asked=loss,
+        spent=account.spent,
+        left=left,
+        limit=known.limit,
+    )
+
+
+def further_policy(known: Figures, policy: str, loss: Loss) -> BudgetError:
+    """The refusal of a release under a further policy."""
+    together = (known.total + tally([(loss, 1)])).loss
+    return BudgetError(
+        f"Data set {known.title} was released under policy {', '.join(known.spendings)}, and this request is "
+        f"under policy {policy}. A release protects only the pairs that are secret under its own policy: afterwards "
+        f"a pair that is secret under all of these policies is protected with {together} in total, and a "
+        "pair that is secret under only some of them has no guarantee any more. Use one policy for all releases, or "
+        "pass compose_policies=True to accept this.",
+        code="budget.further-policy",
+        policy=policy,
+        policies=list(known.spendings),
+        intersection=together,
+    )

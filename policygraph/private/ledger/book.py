@@ -5,7 +5,6 @@ Owns ``Ledger``. May import ``errors``, ``public.loss`` and the other modules of
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sqlite3
@@ -14,10 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from policygraph.errors import BudgetError, InputError, LedgerError
+from policygraph.errors import InputError, LedgerError
 from policygraph.private.ledger import accounts, schema, store
 from policygraph.private.ledger.accounts import Figures, label
-from policygraph.private.ledger.records import Account, Charge, Entry, canonical_json
+from policygraph.private.ledger.records import Account, Charge, Entry, Request, canonical_json
 from policygraph.private.ledger.rules import Limit, tally
 from policygraph.private.ledger.statement import Statement, Stretch, state
 from policygraph.public.loss import Epsilon, EpsilonDelta, Loss, Rho, Target
@@ -71,7 +70,9 @@ class Ledger:
         if create and not os.path.lexists(self.path):
             store.create(self.path)
         store.check_header(self.path)
+        store.upgrade_file(self.path)
         with store.connection(self.path) as db, store.transaction(db, write=False):
+            store.check_size(db, self.path)
             schema.verify(db)
             self.identity, self._secret = db.execute("SELECT identity, secret FROM ledger").fetchone()
 
@@ -90,7 +91,17 @@ class Ledger:
                     code="ledger.replaced",
                     path=self.path,
                 )
+            store.check_size(db, self.path)
+            fault = schema.check_head(db)
+            if fault is not None:
+                raise LedgerError(
+                    f"Ledger {self.path}: it is damaged: {fault}. Restore the latest copy of the file.",
+                    code="ledger.damaged",
+                    path=self.path,
+                )
             yield db
+            if write:
+                schema.seal_head(db)
 
     def _figures(self, db: sqlite3.Connection, dataset: str) -> Figures:
         return accounts.figures(db, *accounts.find(db, self._secret, dataset))
@@ -226,28 +237,118 @@ class Ledger:
             If the charge could not be made durable, or the content spends in another account. Then nothing may be
             released.
         """
+        return self.begin(
+            dataset, policy, loss, request, name=name, content=content, description=description,
+            compose_policies=compose_policies, note=note, once=False,
+        ).charge  # fmt: skip
+
+    def begin(
+        self,
+        dataset: str,
+        policy: str,
+        loss: Loss,
+        request: str,
+        *,
+        key: bytes | None = None,
+        once: bool = True,
+        room: store.Room | None = None,
+        name: str | None = None,
+        content: str | None = None,
+        description: Mapping[str, Any] | None = None,
+        compose_policies: bool = False,
+        note: str = "",
+    ) -> Request:
+        """Charge for a request together with the key of its noise, or find the charge that was made for it already.
+
+        Parameters
+        ----------
+        key
+            What the noise will be drawn from, kept in the same transaction until :meth:`settle` stores the release: whoever repeats the
+            request after a crash draws the same noise and completes the charge. Empty for a source that has no key.
+        once
+            Whether a request that has a charge, completed or with a key, is not charged again.
+        room
+            Room on the disk that is held for the release; checked before the charge.
+        dataset, policy, loss, request, name, content, description, compose_policies, note
+            As in :meth:`charge`.
+
+        Raises
+        ------
+        BudgetError, LedgerError
+            As in :meth:`charge`.
+        """
         accounts.chargeable(loss)
         label(policy, "policy")
         text = canonical_json(loss.to_json(), "loss")
         about = canonical_json(dict(description or {}), "description")
         wanted = accounts.keyed(self._secret, label(request, "request"))
         with self._open(write=True) as db:
+            found = self._found(db, wanted) if once else None
+            if found is not None:
+                return found
+            if room is not None:
+                room.fits(db)
             known = self._figures(db, dataset)
             held = None if content is None else self._held(db, content, known)
             further = bool(known.spendings) and policy not in known.spendings
             if further and not compose_policies:
-                raise _further_policy(known, policy, loss)
+                raise accounts.further_policy(known, policy, loss)
             fits = known.rule is None or known.rule.admits(known.total + tally([(loss, 1)]))
             if fits:
                 accounts.register(db, known.dataset, known.name, name)
-                db.execute("INSERT OR IGNORE INTO policies VALUES (?, ?)", (policy, about))
+                if not db.execute("SELECT 1 FROM policies WHERE policy = ?", (policy,)).fetchone():
+                    db.execute("INSERT INTO policies VALUES (?, ?)", (policy, about))
+                    schema.mark(db, "policy", policy, about)
                 number, time, seal = schema.append(
                     db, what="charge", dataset=known.dataset, policy=policy, loss=text, request=wanted,
                     content=held, composed=further, note=str(note),
                 )  # fmt: skip
+                if key is not None:
+                    schema.put_key(db, number, key)
         if not fits:
-            raise _exceeded(known, loss)
-        return Charge(self.identity, number, known.dataset, policy, loss, time, seal)
+            raise accounts.exceeded(known, loss)
+        return Request(Charge(self.identity, number, known.dataset, policy, loss, time, seal), True, key)
+
+    def find(self, request: str) -> Request | None:
+        """Give the latest charge for a request that is completed or waits with its key; None if there is none.
+
+        A charge that was made without a key, and has no release, is not found: nobody can say what was let out for it.
+        """
+        with self._open() as db:
+            return self._found(db, accounts.keyed(self._secret, label(request, "request")))
+
+    def _found(self, db: sqlite3.Connection, wanted: str) -> Request | None:
+        row = db.execute(
+            "SELECT e.number, dataset, policy, loss, e.time, seal, key, bytes FROM entries e LEFT JOIN keys USING (number) "
+            "LEFT JOIN stored USING (number) WHERE request = ? AND (key IS NOT NULL OR bytes IS NOT NULL) "
+            "ORDER BY e.number DESC LIMIT 1",
+            (wanted,),
+        ).fetchone()
+        if row is None:
+            return None
+        number, dataset, policy, text, time, seal, key, size = row
+        loss = accounts.chargeable(accounts.loss_of(text))
+        body = None if size is None else self._body(db, number)
+        charge = Charge(self.identity, number, dataset, policy, loss, time, seal)
+        return Request(charge, False, key if body is None else None, body)
+
+    def settle(self, charge: Charge, release: bytes) -> bytes:
+        """Put a release on record, erase its key, and give the release that is on record: the first one that was stored.
+
+        Only what this returns may leave: of two processes that draw for one charge, both let out the same.
+
+        Raises
+        ------
+        LedgerError
+            If the charge is not of this ledger, or the file cannot be written; the charge then waits with its key.
+        """
+        body = bytes(release)
+        with self._open(write=True) as db:
+            self._check_mine(db, charge)
+            if db.execute("SELECT 1 FROM stored WHERE number = ?", (charge.number,)).fetchone():
+                return self._body(db, charge.number)
+            schema.store_release(db, charge.number, body)
+        return body
 
     def _held(self, db: sqlite3.Connection, content: str, known: Figures) -> str:
         """Check, under the lock of the charge, that data spend in one account only; give their keyed fingerprint."""
@@ -271,37 +372,33 @@ class Ledger:
             If the charge is not of this ledger, is completed already, or the file cannot be written.
         """
         body = bytes(release)
-        digest = hashlib.sha256(body).hexdigest()
         with self._open(write=True) as db:
-            row = db.execute("SELECT seal FROM entries WHERE number = ?", (charge.number,)).fetchone()
-            if charge.ledger != self.identity or row != (charge.seal,):
-                raise LedgerError(
-                    f"Charge {charge.number} is not of the ledger {self.path}.",
-                    code="ledger.unknown-charge",
-                    charge=charge,
-                )
-            if db.execute("SELECT 1 FROM releases WHERE number = ?", (charge.number,)).fetchone():
+            self._check_mine(db, charge)
+            if db.execute("SELECT 1 FROM stored WHERE number = ?", (charge.number,)).fetchone():
                 raise LedgerError(
                     f"Charge {charge.number} is completed already; a further release needs a further charge.",
                     code="ledger.completed",
                     charge=charge,
                 )
-            db.execute(
-                "INSERT INTO releases VALUES (?, ?, ?, ?)", (charge.number, schema.now(), body, digest)
+            schema.store_release(db, charge.number, body)
+
+    def _check_mine(self, db: sqlite3.Connection, charge: Charge) -> None:
+        row = db.execute("SELECT seal FROM entries WHERE number = ?", (charge.number,)).fetchone()
+        if charge.ledger != self.identity or row != (charge.seal,):
+            raise LedgerError(
+                f"Charge {charge.number} is not of the ledger {self.path}.",
+                code="ledger.unknown-charge",
+                charge=charge,
             )
 
     def recorded(self, request: str) -> bytes | None:
         """Give the latest release on record for a request, at no cost; None if there is none."""
         with self._open() as db:
             row = db.execute(
-                "SELECT body, digest, number FROM releases JOIN entries USING (number) "
-                "WHERE request = ? ORDER BY number DESC LIMIT 1",
+                "SELECT number FROM stored JOIN entries USING (number) WHERE request = ? ORDER BY number DESC LIMIT 1",
                 (accounts.keyed(self._secret, label(request, "request")),),
             ).fetchone()
-        if row is None:
-            return None
-        self._check_digest(row[2], row[0], row[1])
-        return bytes(row[0])
+            return None if row is None else self._body(db, row[0])
 
     def releases(
         self, dataset: str, policy: str, without: Container[int] = ()
@@ -321,34 +418,39 @@ class Ledger:
         with self._open() as db:
             key = accounts.find(db, self._secret, dataset)[0]
             listed = db.execute(
-                "SELECT number, request FROM releases JOIN entries USING (number) "
+                "SELECT number, request FROM stored JOIN entries USING (number) "
                 "WHERE dataset = ? AND policy = ? ORDER BY number",
                 (key, policy),
             ).fetchall()
-            rows = [
-                (
-                    number,
-                    request,
-                    *db.execute("SELECT body, digest FROM releases WHERE number = ?", (number,)).fetchone(),
-                )
+            return [
+                (number, request, self._body(db, number))
                 for number, request in listed
                 if number not in without
             ]
-        for number, _, body, digest in rows:
-            self._check_digest(number, body, digest)
-        return [(number, request, bytes(body)) for number, request, body, _ in rows]
 
     def keyed(self, request: str) -> str:
         """A request as this ledger stores it, so that it can be recognised and tells nothing about the data."""
         return accounts.keyed(self._secret, label(request, "request"))
 
-    def _check_digest(self, number: int, body: bytes, digest: str) -> None:
-        if hashlib.sha256(body).hexdigest() != digest:
+    def _body(self, db: sqlite3.Connection, number: int) -> bytes:
+        body = schema.body_of(db, number)
+        if body is None:
             raise LedgerError(
                 f"Ledger {self.path}: the release of charge {number} is damaged. Restore the latest copy.",
                 code="ledger.damaged",
                 path=self.path,
             )
+        return body
+
+    def room(self, size: int) -> store.Room:
+        """Hold room on the disk for a release of at most so many bytes, before it is charged for.
+
+        Raises
+        ------
+        LedgerError
+            If there is none (``ledger.full``).
+        """
+        return store.Room(self.path, size)
 
     def history(self, dataset: str | None = None) -> list[Entry]:
         """List limits and charges in their order, of one data set or of all."""
@@ -385,33 +487,3 @@ class Ledger:
             "policies": {policy: json.loads(text) for policy, text in policies},
             "entries": [entry.to_json() for entry in entries],
         }
-
-
-def _exceeded(known: Figures, loss: Loss) -> BudgetError:
-    account = known.account()
-    left = account.left if known.rule is None else known.rule.left(known.total, type(loss))
-    return BudgetError(
-        f"Data set {known.title}: {loss} was asked, the limit is {known.limit}, spent is "
-        f"{account.spent or 'nothing'}, left is {left or 'nothing'}. Ask for less, or repeat an "
-        "earlier request, which costs nothing.",
-        code="budget.exceeded",
-        asked=loss,
-        spent=account.spent,
-        left=left,
-        limit=known.limit,
-    )
-
-
-def _further_policy(known: Figures, policy: str, loss: Loss) -> BudgetError:
-    together = (known.total + tally([(loss, 1)])).loss
-    return BudgetError(
-        f"Data set {known.title} was released under policy {', '.join(known.spendings)}, and this request is "
-        f"under policy {policy}. A release protects only the pairs that are secret under its own policy: afterwards "
-        f"a pair that is secret under all of these policies is protected with {together} in total, and a "
-        "pair that is secret under only some of them has no guarantee any more. Use one policy for all releases, or "
-        "pass compose_policies=True to accept this.",
-        code="budget.further-policy",
-        policy=policy,
-        policies=list(known.spendings),
-        intersection=together,
-    )

@@ -1,6 +1,6 @@
 """The values that go into the ledger and come out of it.
 
-Owns ``Charge``, ``Entry``, ``Account`` and the fingerprint of a request. May import ``errors`` and
+Owns ``Charge``, ``Request``, ``Entry``, ``Account`` and the fingerprint of a request. May import ``errors`` and
 ``public.loss``.
 """
 
@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from policygraph.errors import InputError
 from policygraph.public.loss import Loss, Target
 
-__all__ = ["Account", "Charge", "Entry", "canonical_json", "request_fingerprint"]
+__all__ = ["Account", "Charge", "Entry", "Request", "canonical_json", "request_fingerprint"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,29 @@ class Charge:
     loss: Loss
     time: str
     seal: str
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request as the ledger knows it: its charge, and the release or the key to draw it with.
+
+    Parameters
+    ----------
+    charge
+        The charge.
+    fresh
+        Whether the charge was made just now.
+    key
+        While no release is stored, what its noise is drawn from: a repetition draws the same. None for a charge without one, and
+        once the release is stored.
+    release
+        The release on record.
+    """
+
+    charge: Charge
+    fresh: bool = False
+    key: bytes | None = field(default=None, repr=False)
+    release: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)

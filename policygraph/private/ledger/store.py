@@ -14,6 +14,7 @@ import os
 import secrets
 import sqlite3
 import stat
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,10 +22,14 @@ from pathlib import Path
 
 from policygraph.errors import LedgerError
 from policygraph.private.ledger.schema import APPLICATION_ID, VERSION, create_tables
+from policygraph.private.ledger.upgrade import OLD, upgrade
 
-__all__ = ["check_header", "connection", "create", "transaction"]
+__all__ = ["Room", "check_header", "check_size", "connection", "create", "transaction", "upgrade_file"]
 
 BUSY_SECONDS = 30.0
+PRAGMAS = ("synchronous=EXTRA", "fullfsync=ON", "foreign_keys=ON", "temp_store=MEMORY", "secure_delete=ON")
+SLACK = 1 << 18
+"""Room for a charge, for the journals of two transactions and for pages that are only partly filled."""
 _GUARD = threading.RLock()
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch
@@ -74,7 +79,7 @@ def connection(path: Path) -> Iterator[sqlite3.Connection]:
                 f"{path.as_uri()}?mode=rw", uri=True, timeout=BUSY_SECONDS, isolation_level=None
             )
             try:
-                for pragma in ("synchronous=EXTRA", "fullfsync=ON", "foreign_keys=ON", "temp_store=MEMORY"):
+                for pragma in PRAGMAS:
                     opened.execute(f"PRAGMA {pragma}")
                 yield opened
             finally:
@@ -141,13 +146,107 @@ def check_header(path: Path) -> None:
             code="ledger.not-a-ledger",
             path=path,
         )
-    if _number(head, 60) != VERSION:
+    if _number(head, 60) not in (OLD, VERSION):
         raise LedgerError(
             f"Ledger {path}: layout {_number(head, 60)}, expected {VERSION}. It was not changed. Use the version "
             f"of policygraph that wrote it{', or a newer one' if _number(head, 60) > VERSION else ''}.",
             code="ledger.version",
             path=path,
             version=_number(head, 60),
+        )
+
+
+def check_size(opened: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file that is shorter than its pages: what is cut off from the last one would be read as zeros.
+
+    Inside a transaction, so that no other process is in the middle of writing, and a journal that was left behind is undone.
+    """
+    pages, size = (opened.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+    length = path.stat().st_size
+    if length < pages * size:
+        raise LedgerError(
+            f"Ledger {path}: the file has {length:,} bytes of {pages * size:,}: it was cut off. It is damaged. Nothing was changed. "
+            "Restore the latest copy of the file, and count what was released since as spent.",
+            code="ledger.damaged",
+            path=path,
+        )
+
+
+def upgrade_file(path: Path) -> None:
+    """Bring a file of the layout before to the present one, in one transaction; leave any other as it is."""
+    with _GUARD, path.open("rb") as file:
+        head = file.read(100)
+    if _number(head, 60) != OLD:
+        return
+    with connection(path) as opened, transaction(opened, write=True):
+        check_size(opened, path)
+        # Another process may have done it while this one waited for the lock.
+        if opened.execute("PRAGMA user_version").fetchone() == (OLD,):
+            upgrade(opened)
+
+
+class Room:
+    """Room on the disk of a ledger, held by a file without a name until it is let go; a killed process holds nothing.
+
+    Parameters
+    ----------
+    path
+        The ledger.
+    size
+        Bytes that are to be written after the charge.
+
+    Raises
+    ------
+    LedgerError
+        If there is no such room. Nothing is charged then.
+    """
+
+    def __init__(self, path: Path, size: int) -> None:
+        self.path, self.size, self._handle = path, size + size // 64 + SLACK, -1
+        try:
+            self._hold()
+        except OSError as cause:
+            self.let_go()
+            raise self._full(cause.strerror or str(cause)) from cause
+
+    def _hold(self) -> None:
+        if os.name != "posix":  # pragma: no cover
+            return
+        import resource
+
+        soft, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+        if soft != resource.RLIM_INFINITY and self.path.stat().st_size + self.size > soft:
+            raise self._full("files of this process may not become as large")
+        handle, name = tempfile.mkstemp(prefix=f".{self.path.name}.", suffix=".room", dir=self.path.parent)
+        self._handle = handle
+        os.unlink(name)
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(handle, 0, self.size)
+        else:  # pragma: no cover
+            for _ in range(0, self.size, SLACK):
+                os.write(handle, bytes(SLACK))
+
+    def fits(self, opened: sqlite3.Connection) -> None:
+        """Compare the room with the most pages that the file may have."""
+        pages, most, size = (
+            opened.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("page_count", "max_page_count", "page_size")
+        )
+        if (most - pages) * size < self.size:
+            raise self._full("the file may not have as many pages")
+
+    def let_go(self) -> None:
+        """Give the room back, to the release that is stored next."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def _full(self, why: str) -> LedgerError:
+        return LedgerError(
+            f"Ledger {self.path}: no room for the {self.size:,} bytes that the release can take ({why}). Nothing was charged. Make room "
+            "and ask again.",
+            code="ledger.full",
+            path=self.path,
         )
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -191,6 +192,24 @@ class Calibrated(ABC):
                 }
             )
         return Release(tuple(tables), self.record(source, parts))
+
+    def most_rows(self, table: Any) -> int:
+        """The most rows that a release of this table can have; more than that is never published."""
+        return self.query.height
+
+    def most_bytes(self, table: Any, source: Source) -> int:
+        """The most bytes that a release of this table takes in the ledger, so that there is room before it is charged.
+
+        Notes
+        -----
+        All that a record says beside the numbers is made here once, before the charge: what can fail in it fails now. Labels and errors that
+        repeat take little; they are counted as if they did not.
+        """
+        record = len(json.dumps(self.record(source, []), ensure_ascii=False).encode())
+        columns = max((len(part.columns) for part in self.query.parts), default=0)
+        return (
+            4 * record + (1 << 16) * (1 + len(self.query.parts)) + (96 + 48 * columns) * self.most_rows(table)
+        )
 
     def record(self, source: Source, parts: list[dict[str, Any]]) -> dict[str, Any]:
         """Provenance of a release: nothing in it depends on the data."""

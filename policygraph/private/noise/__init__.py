@@ -16,9 +16,10 @@ from policygraph.private.noise.moments import (
     laplace_quantile,
     laplace_variance,
 )
-from policygraph.private.noise.source import SecureSource, SeededSource, Source
+from policygraph.private.noise.source import KeyedSource, SecureSource, SeededSource, Source
 
 __all__ = [
+    "KeyedSource",
     "SecureSource",
     "SeededSource",
     "Source",

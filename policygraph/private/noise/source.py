@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from policygraph.errors import InputError
 
-__all__ = ["SecureSource", "SeededSource", "Source", "default_source", "fetch"]
+__all__ = ["KeyedSource", "SecureSource", "SeededSource", "Source", "default_source", "fetch"]
 
 _BUFFER = 1 << 12
 _ZEROS = memoryview(bytes(1 << 19))
@@ -117,6 +117,7 @@ class SecureSource(_CipherSource):
     """
 
     private = True
+    DESCRIPTION = "AES-256-CTR key stream, key from the operating system, replaced every 2**24 words"
 
     def __init__(self) -> None:
         super().__init__()
@@ -125,7 +126,7 @@ class SecureSource(_CipherSource):
 
     def describe(self) -> str:
         """Say in one sentence what the words are, for the record of a release."""
-        return "AES-256-CTR key stream, key from the operating system, replaced every 2**24 words"
+        return self.DESCRIPTION
 
     def _new_key(self) -> tuple[bytes, int]:
         return os.urandom(32), 1 << 24
@@ -144,6 +145,61 @@ class SecureSource(_CipherSource):
         raise TypeError(
             "A SecureSource cannot be copied or pickled: the copy would repeat its words. Make a new one."
         )
+
+
+class KeyedSource(_CipherSource):
+    """The words of one stored key: unpredictable to whoever does not have it, the same again for whoever has.
+
+    Parameters
+    ----------
+    key
+        32 bytes that came from a secure source.
+    origin
+        Where the key came from, for the record of a release.
+
+    Raises
+    ------
+    InputError
+        If the key is not 32 bytes, or a forked process goes on drawing: it would repeat the words of its parent.
+
+    Notes
+    -----
+    For a release whose charge keeps its key until the release is stored: the same request after a crash draws the same noise. Each
+    2**24 words come from a key of their own, a digest of the stored one and their number.
+
+    Examples
+    --------
+    >>> a, b = KeyedSource(bytes(32)), KeyedSource(bytes(32))
+    >>> bool((a.words(5) == b.words(5)).all()), a.private
+    (True, True)
+    """
+
+    private = True
+
+    def __init__(self, key: bytes, origin: str | None = None) -> None:
+        super().__init__()
+        if not isinstance(key, bytes) or len(key) != 32:
+            raise InputError("expected a key of 32 bytes.", code="noise.key")
+        self._key, self._origin, self._count, self._pid = key, origin, 0, os.getpid()
+
+    def describe(self) -> str:
+        """Say in one sentence what the words are, for the record of a release."""
+        return self._origin or SecureSource.DESCRIPTION
+
+    def _new_key(self) -> tuple[bytes, int]:
+        self._count += 1
+        part = b"policygraph keyed source 1 " + self._key + self._count.to_bytes(8, "big")
+        return sha256(part).digest(), 1 << 24
+
+    def _before(self) -> None:
+        if os.getpid() != self._pid:
+            raise InputError(
+                "a forked process cannot go on with the noise of its parent. Make the release in one process.",
+                code="noise.forked",
+            )
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("A KeyedSource cannot be copied or pickled: the copy would repeat its words.")
 
 
 class SeededSource(_CipherSource):
