@@ -555,13 +555,13 @@ def test_ctrl_c_says_whether_anything_was_charged(census, capsys, monkeypatch):
 
     monkeypatch.chdir(census)
     with monkeypatch.context() as broken:
-        broken.setattr("policygraph.api.read_data", stop)
+        broken.setattr("policygraph.api.read", stop)
         status, _, err = call(capsys, *start(census, "--ledger", "b.db", "--out", "o"))
     assert status == 130
     assert "stopped before anything was charged" in err
     assert not (census / "o").exists()
     with monkeypatch.context() as broken:
-        broken.setattr("policygraph.private.ledger.Ledger.complete", stop)
+        broken.setattr("policygraph.private.ledger.Ledger.settle", stop)
         status, _, err = call(capsys, *start(census, "--ledger", "b.db", "--out", "o"))
     assert status == 130
     assert "budget history b.db" in err

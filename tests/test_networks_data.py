@@ -117,12 +117,14 @@ def test_the_adjacency_of_a_large_network_is_refused_before_anything_is_read_or_
     network = pg.Network(NODES)
     assert network.size > MOST_ANSWERS
     book = pg.Ledger(tmp_path / "budget.db")
+    # Its bytes are looked at, to find the request in the ledger; read as edges it would be an error.
+    (tmp_path / "edges.txt").write_text("no edge list at all")
     for policy in (pg.Policy(network), pg.Policy(network, constraints=[pg.Degrees()])):
         with pytest.raises(pg.RefusedError, match="4,999,950,000 answers") as caught:
             pg.release(
                 pg.queries.adjacency(network),
                 policy,
-                tmp_path / "missing.txt",
+                tmp_path / "edges.txt",
                 epsilon=1,
                 ledger=book,
                 dataset="x",

@@ -21,6 +21,9 @@ __all__ = ["register"]
 WEAK = 20
 """An epsilon above this gives almost no protection: odds may change by a factor of exp(20), some 500 million."""
 
+LATE = ("charging the ledger", "drawing the noise", "recording the release")
+"""Stages in which a charge may have been made."""
+
 WRITTEN = ("release.parquet", "release.csv", "release.json", "certificate.json")
 
 
@@ -120,11 +123,12 @@ def release(
             raise BudgetError(text, code="budget.further-policy", **refusal.details) from refusal
         except KeyboardInterrupt:
             # The last stages are the charge, which may or may not be on the disk by now, and the noise.
-            late = [text for text in stages if text in ("charging the ledger", "drawing the noise")]
+            late = [text for text in stages if text in LATE]
             typer.echo(
                 "stopped before anything was charged"
                 if not late or ledger is None
-                else f"stopped during or after the charge: policygraph budget history {ledger} shows whether it was made",
+                else f"stopped during or after the charge: policygraph budget history {ledger} shows whether it was made; if so, "
+                "the same command completes it at no cost",
                 err=True,
             )
             raise

@@ -22,7 +22,8 @@ from policygraph.errors import DataError, InputError
 from policygraph.private.counting.counts import Counts
 from policygraph.private.counting.given import is_histogram, read_data
 from policygraph.private.counting.measures import MeasuredCounts, count_measure
-from policygraph.private.counting.source import open_source
+from policygraph.private.counting.source import Source as Records
+from policygraph.private.counting.source import open_source, resolve, stamps_of
 from policygraph.private.ledger.records import request_fingerprint
 from policygraph.private.noise.source import Source
 from policygraph.public.domain import Network
@@ -150,24 +151,41 @@ def _object(value: Any, depth: int) -> dict[str, Any]:
     if hasattr(value, "to_spec"):
         return {"class": _name(kind), "spec": plain_form(value.to_spec(), depth + 1)}
     if not is_dataclass(value) or isinstance(value, type):
-        raise UnknowableError(kind)
+        return {"class": _name(kind), "holds": _holds(value, depth)}
     listed = [field for field in fields(value) if field.compare or field.repr]
     _check_no_more(value, {field.name for field in fields(value)})
     told = {field.name: plain_form(getattr(value, field.name), depth + 1) for field in listed}
     return {"class": _name(kind), "fields": told}
 
 
-def _check_no_more(value: Any, known: set[str]) -> None:
-    """Refuse an object that holds more than its fields: a subclass may have settings that its dataclass does not list."""
+def _holds(value: Any, depth: int) -> Any:
+    """All that an object of the library holds, but for what it has worked out from that."""
     kind = type(value)
-    kept = {
+    if not kind.__module__.startswith("policygraph.") or not hasattr(value, "__dict__"):
+        raise UnknowableError(kind)
+    held = {name: item for name, item in vars(value).items() if name not in _worked_out(kind)}
+    return plain_form(held, depth + 1)
+
+
+def _worked_out(kind: type) -> set[str]:
+    return {
         name
         for each in kind.__mro__
         for name, made in vars(each).items()
         if isinstance(made, cached_property)
     }
+
+
+def _check_no_more(value: Any, known: set[str]) -> None:
+    """Refuse an object that holds more than its fields: a subclass may have settings that its dataclass does not list."""
+    kind = type(value)
     slots = {name for each in kind.__mro__ for name in getattr(each, "__slots__", ()) if hasattr(value, name)}
-    more = (set(getattr(value, "__dict__", {})) | slots) - known - kept - {"__dict__", "__weakref__"}
+    more = (
+        (set(getattr(value, "__dict__", {})) | slots)
+        - known
+        - _worked_out(kind)
+        - {"__dict__", "__weakref__"}
+    )
     if more:
         raise UnknowableError(kind)
 
@@ -260,10 +278,7 @@ def identify(
             "sums and averages need records with their values: expected a file, a frame, or MeasuredCounts.",
             code="measure.data",
         )
-    if isinstance(policy.domain, Network):
-        counts = read_data(data, policy, columns, edges)
-        return Asked(counts.fingerprint, _read_as(counts.fingerprint, data, columns, edges), counts)
-    found = open_source(data).fingerprint()
+    found = _edge_files(data) if isinstance(policy.domain, Network) else open_source(data).fingerprint()
     return Asked(found, _read_as(found, data, columns, edges))
 
 
@@ -294,6 +309,15 @@ def _is_file(data: Any) -> bool:
     )
 
 
+def _edge_files(data: Any) -> str:
+    """Fingerprint of an edge list: of its bytes, whatever its kind is."""
+    listed = data if isinstance(data, list) else [data]
+    if any("://" in os.fspath(one) for one in listed):
+        return open_source(data).fingerprint()
+    paths = [path for one in listed for path in resolve(os.fspath(one))[1]]
+    return Records("the edge list", lambda statement: None, (), stamps=stamps_of(paths)).fingerprint()
+
+
 def _read_as(
     content: str, data: Any, columns: Mapping[str, str] | None, edges: Mapping[str, str] | None
 ) -> str:
@@ -308,7 +332,7 @@ def _of_counts(
     inner = counts.counts if isinstance(counts, MeasuredCounts) else counts
     parts = ["counts", counts.fingerprint, repr(inner.domain.to_spec()), *_numbers(inner)]
     if isinstance(counts, MeasuredCounts):
-        parts += [repr(counts.measure.to_spec()), _hash(np.asarray(counts.sums(inner.domain.names)))]
+        parts += [repr(counts.measure.to_spec()), _hash(np.asarray(counts.sums(counts.domain.names)))]
     return Asked(counts.fingerprint, _digest(*parts), counts)
 
 
