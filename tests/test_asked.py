@@ -45,7 +45,7 @@ def variants() -> list[Mechanism]:
         pg.Transformed(pg.Laplace()), pg.Transformed(pg.MatrixMechanism()), pg.Transformed(pg.Laplace(), spanning=True),
     ]  # fmt: skip
     for kind in (pg.TransformedLaplace, pg.TransformedGaussian, pg.TransformedConsistent):
-        made += [kind(), kind(totals="exact"), kind(route="tree"), kind(name="x")]
+        made += [kind(), kind(totals="exact"), kind(route="spanning"), kind(name="x")]
     return made
 
 

@@ -22,6 +22,7 @@ from policygraph.errors import DataError, InputError
 from policygraph.private.counting.counts import Counts
 from policygraph.private.counting.given import is_histogram, read_data
 from policygraph.private.counting.measures import MeasuredCounts, count_measure
+from policygraph.private.counting.reading import Files, how_read
 from policygraph.private.counting.source import Source as Records
 from policygraph.private.counting.source import open_source, resolve, stamps_of
 from policygraph.private.ledger.records import request_fingerprint
@@ -304,14 +305,18 @@ def read(
 
 
 def _is_file(data: Any) -> bool:
+    data = data.data if isinstance(data, Files) else data
     return isinstance(data, (str, os.PathLike)) or (
-        isinstance(data, list) and bool(data) and all(isinstance(item, (str, os.PathLike)) for item in data)
+        isinstance(data, (list, tuple))
+        and bool(data)
+        and all(isinstance(item, (str, os.PathLike)) for item in data)
     )
 
 
 def _edge_files(data: Any) -> str:
     """Fingerprint of an edge list: of its bytes, whatever its kind is."""
-    listed = data if isinstance(data, list) else [data]
+    inner: Any = data.data if isinstance(data, Files) else data
+    listed = inner if isinstance(inner, (list, tuple)) else [inner]
     if any("://" in os.fspath(one) for one in listed):
         return open_source(data).fingerprint()
     paths = [path for one in listed for path in resolve(os.fspath(one))[1]]
@@ -322,8 +327,7 @@ def _read_as(
     content: str, data: Any, columns: Mapping[str, str] | None, edges: Mapping[str, str] | None
 ) -> str:
     """Fingerprint of content together with the way it is read."""
-    said = {"columns": dict(columns or {}), "edges": dict(edges or {})}
-    return _digest("read", content, repr(sorted((key, sorted(value.items())) for key, value in said.items())))
+    return _digest("read", content, how_read(data, columns, edges))
 
 
 def _of_counts(
