@@ -10,6 +10,7 @@ import itertools
 import time
 from collections.abc import Callable, Sequence
 
+from policygraph.effort import SECOND, Effort
 from policygraph.public.moves.blowfish import Bracket, ClassFacts, longest_blowfish, longest_disjoint
 from tests.oracles import blowfish as oracle
 
@@ -62,7 +63,7 @@ def show(name: str, run: Callable[[], Bracket]) -> None:
 
 def main() -> None:
     two = [[1] * 100 + [0] * 100, [0] * 50 + [1] * 100 + [0] * 50]
-    for name, matrix, graph, seconds in (
+    for name, matrix, graph, work in (
         ("2x2x2 attribute, A and B", margins((2, 2, 2), [[0], [1]]), attribute((2, 2, 2)), None),
         ("2x2x2 attribute, A and B and C", margins((2, 2, 2), [[0], [1], [2]]), attribute((2, 2, 2)), None),
         ("2x2x2 full, A and B and C", margins((2, 2, 2), [[0], [1], [2]]), full(8), None),
@@ -75,14 +76,14 @@ def main() -> None:
         ("2x3 attribute, A and B", margins((2, 3), [[0], [1]]), attribute((2, 3)), None),
         ("line of 200, two overlapping ranges", two, line(200), None),
         (
-            "2x2x2 attribute, AB and BC, 10 s",
+            "2x2x2 attribute, AB and BC, 10^7 units",
             margins((2, 2, 2), [[0, 1], [1, 2]]),
             attribute((2, 2, 2)),
-            10.0,
+            10 * SECOND,
         ),
-        ("3x3 attribute, A and B, 10 s", margins((3, 3), [[0], [1]]), attribute((3, 3)), 10.0),
+        ("3x3 attribute, A and B, 10^7 units", margins((3, 3), [[0], [1]]), attribute((3, 3)), 10 * SECOND),
     ):
-        show(name, lambda m=matrix, g=graph, s=seconds: longest_blowfish(m, g, deadline=s))  # type: ignore[misc]
+        show(name, lambda m=matrix, g=graph, s=work: longest_blowfish(m, g, effort=s and Effort(s)))  # type: ignore[misc]
     for kind in ("full", "attribute"):
         show(f"10^6 cells, {kind}, A", lambda k=kind: longest_disjoint(million(k)))  # type: ignore[misc]
     matrix, graph = margins((2, 2, 2), [[0], [1]]), attribute((2, 2, 2))

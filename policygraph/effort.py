@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import time
 from fractions import Fraction
+from math import ceil
+from typing import Any
 
 from policygraph.errors import InputError
 
@@ -100,11 +102,12 @@ class Effort:
         return cls(usual if effort is None else effort, seconds=time_limit)
 
     def share(self, numerator: int, denominator: int = 1) -> Effort:
-        """Give a part of what is left to a step; what it does not spend stays here."""
-        part = Effort.__new__(Effort)
-        left = self.left
-        part.work = None if left is None else int(left * Fraction(numerator, denominator))
-        part.spent, part._whole, part._clock = 0, self, self._clock
+        """Give a part of what is left, of the seconds as well, to a step; what it does not spend stays here."""
+        part, of = Effort.__new__(Effort), Fraction(numerator, denominator)
+        left, clock = self.left, self._clock
+        part.work = None if left is None else int(left * of)
+        part.spent, part._whole = 0, self
+        part._clock = clock if clock is None or of >= 1 else _Clock(clock.left() * float(of), clock)
         return part
 
     def at_most(self, work: int) -> Effort:
@@ -118,6 +121,68 @@ class Effort:
         self.spent += work
         if self._whole is not None:
             self._whole.spend(work)
+
+    def affords(self, work: int) -> bool:
+        """Whether a step of this size fits into what is left, also into the seconds of a caller's clock."""
+        left, clock = self.left, self._clock
+        if clock is not None and work > clock.left() * SECOND:
+            clock.ring()
+            return False
+        return left is None or work <= left
+
+    def drain(self) -> None:
+        """Count all that is left as spent, so that a step that gave up costs the same however it noticed."""
+        left = self.left
+        if left:
+            self.spend(left)
+
+    def solve(self, solver: Any, model: Any) -> Any:
+        """Run a CP-SAT solver on one thread within what is left, in its own deterministic time, and count that.
+
+        Parameters
+        ----------
+        solver, model
+            A ``CpSolver`` and a ``CpModel`` of OR-Tools.
+
+        Returns
+        -------
+        status
+            What ``solver.solve`` returns.
+        """
+        left, seconds = self.left, self.seconds
+        solver.parameters.num_workers = 1
+        if left is not None:
+            solver.parameters.max_deterministic_time = left / SECOND
+        if seconds is not None:
+            solver.parameters.max_time_in_seconds = seconds
+        status = solver.solve(model)
+        self.spend(ceil(solver.response_proto.deterministic_time * SECOND))
+        settled = solver.status_name(status) in ("OPTIMAL", "INFEASIBLE")
+        if (
+            seconds is not None
+            and self._clock is not None
+            and not settled
+            and solver.wall_time >= 0.9 * seconds
+        ):
+            self._clock.ring()
+        return status
+
+    @property
+    def endless(self) -> bool:
+        """Whether neither work nor seconds are limited."""
+        return self._clock is None and self.left is None
+
+    @property
+    def ended_by(self) -> str:
+        """What ended a search, in words for a reason: the work, which every run repeats, or the caller's clock."""
+        whole = self
+        while whole._whole is not None:
+            whole = whole._whole
+        if self.cut_short or whole.work is None:
+            return "the time limit ended the search, and another run may prove less or more"
+        return (
+            f"the effort of {whole.work:,} units did not suffice, and the same request gives the same answer"
+        )
 
     @property
     def left(self) -> int | None:
@@ -159,13 +224,22 @@ class Effort:
 class _Clock:
     """An instant that a caller set, and whether a search was seen to reach it."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, whole: _Clock | None = None) -> None:
         self.end = time.monotonic() + seconds
+        self.whole = whole
         self.rang = False
 
     def left(self) -> float:
         return max(0.0, self.end - time.monotonic())
 
     def passed(self) -> bool:
-        self.rang = self.rang or time.monotonic() >= self.end
-        return self.rang
+        over = time.monotonic() >= self.end
+        if over and not self.rang:
+            self.ring()
+        return over
+
+    def ring(self) -> None:
+        """Note that a step was ended by the clock, here and for the whole that the step belongs to."""
+        self.rang = True
+        if self.whole is not None:
+            self.whole.ring()

@@ -14,6 +14,7 @@ from math import comb, prod
 import numpy as np
 
 import policygraph as pg
+from policygraph.effort import SECOND, Effort
 from policygraph.public.moves.blowfish import longest_blowfish, published_bound
 from policygraph.public.moves.graver import graver_basis
 
@@ -187,7 +188,7 @@ def dense(policy: pg.Policy) -> tuple[np.ndarray, np.ndarray]:
 @cache
 def blowfish(policy: pg.Policy) -> int:
     """Exact largest histogram change between Blowfish neighbours."""
-    bracket = longest_blowfish(*dense(policy), deadline=60)
+    bracket = longest_blowfish(*dense(policy), effort=Effort(60 * SECOND))
     if not bracket.exact:
         raise ValueError(bracket.reason)
     return bracket.lower

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections import Counter
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError
 from policygraph.public.moves import bipartite
 from policygraph.public.moves.bipartite_search import longest_cycle
@@ -187,13 +187,11 @@ def test_flags_counts_and_indices_agree() -> None:
 
 
 def test_large_tables_take_no_time() -> None:
-    """Promised under a second; the bound here leaves room for a busy machine."""
-    start = time.perf_counter()
+    """A search over 10^10 cells would not end."""
     assert (
         bipartite.longest_bipartite_move(10**5, 10**5, 10**5, 10**5 - 1, loops_forbidden=True)[0] == 2 * 10**5
     )
     assert bipartite.longest_bipartite_move(1000, 1000, 700, 700)[0] == 1401
-    assert time.perf_counter() - start < 3
 
 
 # Structural zeros
@@ -237,11 +235,11 @@ def test_forbidden_cells_against_graver() -> None:
         assert result.lower == result.upper == oracle.longest(moves)
 
 
-def test_no_time_leaves_a_valid_bracket() -> None:
+def test_no_effort_leaves_a_valid_bracket() -> None:
     rng = np.random.default_rng(5)
     zeros = np.argwhere(rng.random((40, 40)) < 0.9).tolist()
-    hurried = bipartite.longest_with_forbidden(40, 40, 40, 40, zeros, time_limit=0.0)
-    patient = bipartite.longest_with_forbidden(40, 40, 40, 40, zeros, time_limit=60.0)
+    hurried = bipartite.longest_with_forbidden(40, 40, 40, 40, zeros, effort=Effort(0))
+    patient = bipartite.longest_with_forbidden(40, 40, 40, 40, zeros, effort=Effort(60 * SECOND))
     assert patient.exact
     assert hurried.lower <= patient.lower <= hurried.upper
     assert not hurried.exact

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policygraph.effort import Effort
 from policygraph.errors import InputError, RefusedError
 from policygraph.public.moves import graver_lift, graver_minimal
 from policygraph.public.moves.graver import (
@@ -220,7 +221,7 @@ def test_limits_raise_and_carry_no_moves():
         graver_basis(matrix, max_moves=100)
     assert caught.value.details == {"reason": "max_moves"}
     with pytest.raises(RefusedError):
-        graver_basis(matrix, deadline=0.0)
+        graver_basis(matrix, effort=Effort(0))
 
 
 def test_bad_input():

@@ -187,7 +187,7 @@ def test_moves_that_stay_off_public_edges(nodes: int, directed: bool) -> None:
             for query in (pg.queries.adjacency(network), pg.queries.mixing(network, groups)):
                 for norm in ("l1", "l2"):
                     true = largest(moves, query, norm)
-                    found = pg.sensitivity(query, policy, norm=norm, time_limit=20)
+                    found = pg.sensitivity(query, policy, norm=norm, effort=20_000_000)
                     assert found.lower_power <= true <= found.power
                     bound = _from_structure(query, policy, norm, None)[0]
                     assert bound is not None

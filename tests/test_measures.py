@@ -110,7 +110,7 @@ def test_the_bounds_hold_without_the_search_that_closes_them(query, data, norm):
     assume(truth.exact)
     with patch.object(measures_search, "FACT_CELLS", 0):
         compare(pg.sensitivity(query, policy, norm=norm), truth.power, query, exact=False)
-    small = pg.sensitivity(query, policy, norm=norm, time_limit=30)
+    small = pg.sensitivity(query, policy, norm=norm, effort=30_000_000)
     assert small.exact
     assert small.power == truth.power
 
@@ -132,7 +132,7 @@ def test_centred_sums_under_public_facts_are_exact_in_l1(query, data):
 def test_with_a_graph_and_facts_two_values_are_enough(query, data, norm, cap):
     graph = data.draw(st.sampled_from(graphs(query.domain)))
     policy = pg.Policy(query.domain, graph, facts_of(query.domain, data), at_most_records=cap)
-    found = pg.sensitivity(query, policy, norm=norm, time_limit=30)
+    found = pg.sensitivity(query, policy, norm=norm, effort=30_000_000)
     truth = oracle.engine(query, policy, norm)
     assume(truth.exact)
     compare(found, truth.power, query)

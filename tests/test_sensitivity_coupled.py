@@ -128,7 +128,7 @@ def literal(policy, most):
 )
 def test_small_policies_against_the_definition(graph, facts):
     policy = pg.Policy(LINE4, graph=graph, constraints=facts)
-    found = pg.sensitivity(pg.queries.identity(LINE4), policy, time_limit=20)
+    found = pg.sensitivity(pg.queries.identity(LINE4), policy, effort=20_000_000)
     assert found.exact
     assert found.value == literal(policy, 4)
     assert found.verify().ok

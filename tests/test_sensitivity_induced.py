@@ -257,7 +257,7 @@ def test_three_large_margins_are_refused_with_advice():
     domain = table(30, 30, 30)
     policy = pg.Policy(domain, constraints=margins("A B C"))
     with pytest.raises(pg.RefusedError, match="at_most_records"):
-        pg.sensitivity(pg.queries.identity(domain), policy, time_limit=1)
+        pg.sensitivity(pg.queries.identity(domain), policy, effort=1_000_000)
 
 
 @pytest.mark.parametrize("facts", ["A B C", "AB BC AC"])
@@ -265,7 +265,7 @@ def test_a_search_that_runs_out_is_still_a_bracket(facts):
     domain = table(3, 3, 3)
     policy = pg.Policy(domain, constraints=margins(facts))
     try:
-        found = pg.sensitivity(pg.queries.identity(domain), policy, time_limit=0)
+        found = pg.sensitivity(pg.queries.identity(domain), policy, effort=0)
     except pg.RefusedError:
         return
     assert found.lower <= {"A B C": 10**6, "AB BC AC": 24}[facts]

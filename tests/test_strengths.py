@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from policygraph.effort import Effort
 from policygraph.errors import InputError, RefusedError
 from policygraph.public.moves import strengths_capped_list
 from policygraph.public.moves.graver import graver_basis
@@ -126,10 +127,10 @@ def test_equal_columns_do_not_multiply_the_work():
     assert (found.lower, found.upper) == (2, 2)
 
 
-def test_markov_deadline_gives_a_bound_that_says_so():
+def test_markov_without_effort_gives_a_bound_that_says_so():
     matrix = margins((5, 5), [(0,), (1,)])
     query = np.eye(25, dtype=int)[:5]
-    found = longest_markov(matrix, query, deadline=0)
+    found = longest_markov(matrix, query, effort=Effort(0))
     assert found.method == "bound"
     assert found.lower <= longest_markov(matrix, query).upper <= found.upper
 
@@ -262,15 +263,15 @@ def test_a_larger_table_only_allows_more_alternatives():
         assert few <= set(oracle.alternatives(matrix, larger, most))
 
 
-def test_positive_without_time_counts_and_says_so():
+def test_positive_without_effort_counts_and_says_so():
     matrix = margins((4, 4), [(0,), (1,)])
     four = graver_basis(matrix)[-1]
-    positive, reason = is_positive(matrix, np.maximum(-four, 0), four, deadline=0)
+    positive, reason = is_positive(matrix, np.maximum(-four, 0), four, effort=Effort(0))
     assert positive
     assert not reason.proved
-    found = longest_positive(matrix, [four], deadline=0, basis=None)
+    found = longest_positive(matrix, [four], effort=Effort(0), basis=None)
     assert (found.lower, found.upper) == (0, 8)
-    assert positive_table(matrix, four, deadline=0).status == "unknown"
+    assert positive_table(matrix, four, effort=Effort(0)).status == "unknown"
 
 
 # ---------------------------------------------------------------- the chain, and the worked examples
@@ -488,7 +489,7 @@ def test_cap_limits_raise_and_never_give_a_partial_list():
         capped_moves(matrix, 3, max_moves=5)
     assert error.value.code == "moves.cap-moves"
     with pytest.raises(RefusedError) as error:
-        capped_moves(matrix, 3, deadline=0)
+        capped_moves(matrix, 3, effort=Effort(0))
     assert error.value.code == "moves.cap-deadline"
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from policygraph.effort import Effort
 from policygraph.errors import ConstraintError, InputError, RefusedError
 from policygraph.public.moves.graver import graver_basis
 from policygraph.public.moves.strengths_solver import Points
@@ -191,21 +192,21 @@ def test_unlimited_cells_are_undecided_and_count():
     assert (bracket.lower, bracket.upper, bracket.exact) == (0, 2, False)
 
 
-def test_without_time_the_bracket_stays_valid():
+def test_without_effort_the_bracket_stays_valid():
     matrix = margins((2, 3), [(0,), (1,)])
     values = [2, 2, 2, 1, 1]
     values = (matrix @ np.array([1, 1, 0, 1, 0, 1])).tolist()
     exact = longest_with_values(matrix, values)
-    hurried = longest_with_values(matrix, values, graver_basis(matrix), deadline=0)
+    hurried = longest_with_values(matrix, values, graver_basis(matrix), effort=Effort(0))
     assert hurried.lower <= exact.lower == exact.upper <= hurried.upper
-    refused = longest_with_values(matrix, values, deadline=0)
+    refused = longest_with_values(matrix, values, effort=Effort(0))
     assert refused.method == "bound"
     assert exact.upper <= refused.upper
 
 
 def test_no_limit_at_all_is_a_refusal():
     with pytest.raises(RefusedError):
-        longest_with_values([[1, -1, 2]], [0], max_moves=0, deadline=0)
+        longest_with_values([[1, -1, 2]], [0], max_moves=0, effort=Effort(0))
 
 
 def test_a_move_must_keep_the_rows_and_values_must_fit():

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError, RefusedError
 from policygraph.public.composition_matroid import Circuits, Labels
 from policygraph.public.constraints.margins import Cuboid
@@ -30,8 +31,8 @@ CELLS = 20_000_000
 """Most cells that are labelled with their part."""
 WORK = 200_000_000
 """Most steps (rows times rows times cells) for reducing the facts exactly."""
-MOVES, SECONDS = 100_000, 10.0
-"""Most moves, and most seconds to list them, when they must be listed one by one."""
+MOVES, LISTING = 100_000, 10 * SECOND
+"""Most moves, and most work to list them, when they must be listed one by one."""
 
 
 @dataclass(frozen=True)
@@ -240,7 +241,7 @@ def _induced(policy: Policy, labels: Labels) -> Parallel:
         full[:] = 0
         full[list(move)] = list(move.values())
         open_cells = np.setdiff1d(np.arange(policy.domain.size), policy.system.zeros)
-        found = occurs(rows[:, open_cells].toarray(), values, full[open_cells], room, deadline=SECONDS)
+        found = occurs(rows[:, open_cells].toarray(), values, full[open_cells], room, effort=Effort(LISTING))
         if found.table is None:
             return found.status, None
         return "yes", {int(c): int(x) for c, x in zip(open_cells, found.table, strict=True) if x}
@@ -288,7 +289,7 @@ def _crossing(policy: Policy, matrix: Ints, labels: Labels) -> Iterator[Any]:
     from policygraph.public.moves.graver import graver_basis
     from policygraph.public.moves.strengths import positive_moves
 
-    basis = graver_basis(matrix, capacity=policy.domain.capacity, max_moves=MOVES, deadline=SECONDS)
+    basis = graver_basis(matrix, capacity=policy.domain.capacity, max_moves=MOVES, effort=Effort(LISTING))
     crossing = [
         row
         for row in basis
@@ -301,7 +302,7 @@ def _crossing(policy: Policy, matrix: Ints, labels: Labels) -> Iterator[Any]:
                 "positive neighbours with published values are not listed.", code="composition.positive"
             )
         yield from positive_moves(
-            matrix, np.array(crossing), capacity=policy.domain.capacity, basis=basis, deadline=SECONDS
+            matrix, np.array(crossing), capacity=policy.domain.capacity, basis=basis, effort=Effort(LISTING)
         )
         return
     yield from crossing
@@ -344,7 +345,7 @@ def _blowfish(policy: Policy, labels: Labels) -> Parallel:
             adjacency,
             bottom=bottom,
             at_most_records=policy.at_most_records,
-            deadline=SECONDS,
+            effort=Effort(LISTING),
             max_moves=MOVES,
         ):
             moved = np.asarray(found.dense(len(keep)))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from policygraph.effort import SECOND, Effort
 from policygraph.errors import ConstraintError, RefusedError
 from policygraph.public.constraints.base import AnyDomain, Constraint, Ints
 from policygraph.public.constraints.counts import StructuralZero
@@ -27,6 +28,8 @@ EXACT_ENTRIES = 40_000
 """Up to this many entries linearly dependent rows are found by exact elimination."""
 PROGRAM_CELLS = 20_000
 """Above this many cells feasibility is not decided by a mathematical program."""
+FEASIBLE = 10 * SECOND
+"""Work of such a program."""
 
 
 class System:
@@ -320,10 +323,8 @@ class System:
             terms = [cells[c] * int(a) for c, a in zip(matrix.indices[part], matrix.data[part], strict=True)]
             model.add(sum(terms) == int(values[row] or 0))
         solver = cp_model.CpSolver()
-        solver.parameters.max_time_in_seconds = 10.0
-        solver.parameters.num_workers = 1
         # An undecided program is no contradiction; the data are checked against the values before any release.
-        return bool(solver.solve(model) != cp_model.INFEASIBLE)
+        return bool(Effort(FEASIBLE).solve(solver, model) != cp_model.INFEASIBLE)
 
     def _contradiction(self, constraints: Sequence[Constraint], why: str) -> None:
         named = "; ".join(describe(c, self.domain) for c in constraints)

@@ -68,7 +68,7 @@ def matrix(query: Any) -> np.ndarray:
 def engine(query: Any, policy: pg.Policy, norm: str) -> pg.Sensitivity:
     """The certificate of the existing engine for the rows over records with values."""
     made = pg.queries.matrix(extended_domain(query), matrix(query))
-    return pg.sensitivity(made, extended_policy(query, policy), norm=norm, time_limit=30)
+    return pg.sensitivity(made, extended_policy(query, policy), norm=norm, effort=30_000_000)
 
 
 def literal(query: Any, policy: pg.Policy, norm: str, records: int) -> int:

@@ -1,7 +1,7 @@
 """Pairs of neighbouring tables to compare. Owns :class:`Pair` and :func:`neighbour_pairs`.
 
 The tables are made up from the policy alone: an audit never needs, and never sees, anybody's records. Imports
-``errors`` and ``public``.
+``effort``, ``errors`` and ``public``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError, PolicyGraphError
 from policygraph.public.domain import Domain, Network
 from policygraph.public.moves.secret_pairs import secret_cells
@@ -30,7 +31,7 @@ Ints = npt.NDArray[np.int64]
 LISTED_CELLS = 64
 """Up to so many cells the minimal moves under public facts are listed; beyond, the witness alone is used."""
 LISTED_MOVES = 20_000
-LISTING_SECONDS = 5.0
+LISTING = 5 * SECOND
 EDGES = 512
 FILL = 7
 SHORT = 16
@@ -226,7 +227,7 @@ def listed_moves(policy: Policy) -> list[dict[int, int]]:
             policy.system.matrix().toarray()[:, keep],
             capacity=policy.domain.capacity,
             max_moves=LISTED_MOVES,
-            deadline=LISTING_SECONDS,
+            effort=Effort(LISTING),
         )
     except PolicyGraphError:
         # Too many moves to list: the certificate's witness is still there, and the report names the pairs used.
@@ -244,7 +245,7 @@ def _certificate(query: Query, policy: Policy) -> Sensitivity | None:
     from policygraph.public.sensitivity import sensitivity
 
     try:
-        return sensitivity(query, policy, time_limit=20.0)
+        return sensitivity(query, policy, effort=20 * SECOND)
     except PolicyGraphError:
         return None
 
@@ -304,7 +305,7 @@ def _published(policy: Policy | NodePrivacy, change: dict[int, int]) -> Ints | N
     rows, values = policy.system.full_rows()
     moved = np.zeros(policy.domain.size, dtype=np.int64)
     moved[list(change)] = list(change.values())
-    found = occurs(rows.toarray(), values, moved, policy.domain.capacity, deadline=2.0).table
+    found = occurs(rows.toarray(), values, moved, policy.domain.capacity, effort=Effort(2 * SECOND)).table
     return None if found is None else np.array(found, dtype=np.int64)
 
 

@@ -1,6 +1,6 @@
 """All tables that fit published values, and how many neighbour steps lie between them. Owns :class:`TableGraph`.
 
-Data-free: the tables follow from the published values. Imports ``errors`` and ``public``; the argument is
+Data-free: the tables follow from the published values. Imports ``effort``, ``errors`` and ``public``; the argument is
 ``docs/proofs/exponential-tables.md``.
 """
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from policygraph.effort import SECOND, Effort
 from policygraph.errors import ConstraintError, InputError, RefusedError
 from policygraph.public.moves.graver import graver_basis
 from policygraph.public.moves.lattice import rank
@@ -23,8 +24,8 @@ __all__ = ["TableGraph", "list_tables", "table_graph"]
 
 STEPS = 2_000_000
 """Most partial tables that are looked at while all tables are listed."""
-MOVES, SECONDS = 200_000, 20.0
-"""Most minimal moves, and most seconds to list them."""
+MOVES, WORK = 200_000, 20 * SECOND
+"""Most minimal moves, and most work to list them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +178,7 @@ def _joined(policy: Policy, matrix: Ints, tables: Ints) -> npt.NDArray[np.bool_]
     if not varies.size:
         return joined
     basis = graver_basis(
-        matrix[:, varies], capacity=policy.domain.capacity, max_moves=MOVES, deadline=SECONDS
+        matrix[:, varies], capacity=policy.domain.capacity, max_moves=MOVES, effort=Effort(WORK)
     )
     if policy.strength == "markov":
         basis = basis[(np.count_nonzero(basis, axis=1) <= 4) & (np.abs(basis).max(axis=1, initial=0) <= 1)]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from policygraph.effort import SECOND, Effort
 from policygraph.errors import RefusedError
 from policygraph.private.mechanisms.kernel_lattice import FreeLattice, open_cells
 from policygraph.public.moves.graver import graver_basis
@@ -20,8 +21,8 @@ from policygraph.public.query.base import Ints, Norm, Query
 
 __all__ = ["answer_factors", "measured"]
 
-MOVES, SECONDS = 20_000, 5.0
-"""Most minimal moves, and most seconds to list them, for a search over bases."""
+MOVES, LISTING = 20_000, 5 * SECOND
+"""Most minimal moves, and most work to list them, for a search over bases."""
 STEPS = 200
 RANK = 60
 
@@ -83,7 +84,10 @@ def _listed(policy: Policy) -> tuple[Ints, Any] | None:
     cells, rows = open_cells(policy)
     try:
         found = graver_basis(
-            rows.reshape(-1, len(cells)), capacity=policy.domain.capacity, max_moves=MOVES, deadline=SECONDS
+            rows.reshape(-1, len(cells)),
+            capacity=policy.domain.capacity,
+            max_moves=MOVES,
+            effort=Effort(LISTING),
         )
     except RefusedError:
         return None

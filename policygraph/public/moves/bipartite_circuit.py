@@ -1,16 +1,17 @@
-"""Long simple cycles in an explicit graph: a quick lower bound, blocks, and an exact search with a deadline.
+"""Long simple cycles in an explicit graph: a quick lower bound, blocks, and an exact search within an effort.
 
-Owns the longest-cycle problem that structural zeros lead to; knows nothing of tables and imports nothing of ours.
+Owns the longest-cycle problem that structural zeros lead to; knows nothing of tables and imports ``effort`` only.
 ortools and networkx are imported when a search needs them.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any, cast
+
+from policygraph.effort import Effort
 
 __all__ = ["arrange", "deep_cycle", "longest_circuit"]
 
@@ -68,14 +69,14 @@ def deep_cycle(graph: Graph) -> list[int]:
         if root in depth:
             continue
         depth[root] = 0
-        path, iterators = [root], [iter(sorted(graph[root], key=lambda v: len(graph[v])))]
+        path, iterators = [root], [iter(sorted(graph[root], key=lambda v: (len(graph[v]), v)))]
         while path:
             here = path[-1]
             for there in iterators[-1]:
                 if there not in depth:
                     depth[there] = len(path)
                     path.append(there)
-                    iterators.append(iter(sorted(graph[there], key=lambda v: len(graph[v]))))
+                    iterators.append(iter(sorted(graph[there], key=lambda v: (len(graph[v]), v))))
                     break
                 # An earlier vertex of depth d is on the path exactly if the path has it there.
                 d = depth[there]
@@ -89,7 +90,7 @@ def deep_cycle(graph: Graph) -> list[int]:
 
 
 def longest_circuit(
-    graph: Graph, lower: int, bound: Callable[[set[int]], int], deadline: float
+    graph: Graph, lower: int, bound: Callable[[set[int]], int], effort: Effort | None = None
 ) -> tuple[list[int], int]:
     """Longest simple cycle with at least three vertices and more than ``lower``.
 
@@ -101,8 +102,8 @@ def longest_circuit(
         Length that is known to be attained; cycles no longer than that are of no interest.
     bound
         Proved upper bound on a cycle inside a set of vertices.
-    deadline
-        Value of ``time.monotonic()`` at which to stop.
+    effort
+        Work that may be spent; None for no end.
 
     Returns
     -------
@@ -115,7 +116,7 @@ def longest_circuit(
     Examples
     --------
     >>> ring = {i: {(i - 1) % 5, (i + 1) % 5} for i in range(5)}
-    >>> cycle, upper = longest_circuit(ring, 0, len, time.monotonic() + 10)
+    >>> cycle, upper = longest_circuit(ring, 0, len, Effort(10_000_000))
     >>> len(cycle), upper
     (5, 5)
     """
@@ -127,7 +128,8 @@ def longest_circuit(
     blocks = list(cast(Iterator[set[int]], nx.biconnected_components(whole)))
     best: list[int] = []
     upper = lower
-    for block in sorted((b for b in blocks if len(b) >= 3), key=bound, reverse=True):
+    work = Effort() if effort is None else effort
+    for block in sorted((b for b in blocks if len(b) >= 3), key=lambda b: (-bound(b), min(b))):
         limit = bound(block)
         reached = max(lower, len(best))
         if limit <= reached:
@@ -137,18 +139,19 @@ def longest_circuit(
         if len(quick) > reached:
             best, reached = quick, len(quick)
         if reached < limit:
-            found, limit = _solve(inside, reached, limit, deadline)
+            found, limit = _solve(inside, reached, limit, work)
             if len(found) > reached:
                 best = found
         upper = max(upper, limit)
     return best, max(upper, len(best))
 
 
-def _solve(graph: Graph, lower: int, limit: int, deadline: float) -> tuple[list[int], int]:
+def _solve(graph: Graph, lower: int, limit: int, effort: Effort) -> tuple[list[int], int]:
     """Longest cycle of one block by CP-SAT; returns a cycle longer than ``lower`` or none, and an upper bound."""
-    remaining = deadline - time.monotonic()
-    if remaining <= 0 or sum(map(len, graph.values())) > _ARCS:
+    count = sum(map(len, graph.values()))
+    if count > _ARCS or not effort.affords(10 * count):
         return [], limit
+    effort.spend(10 * count)
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()
@@ -169,10 +172,8 @@ def _solve(graph: Graph, lower: int, limit: int, deadline: float) -> tuple[list[
     model.add(length <= limit)
     model.maximize(length)
     solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = remaining
-    solver.parameters.num_workers = 1
     solver.parameters.random_seed = 0
-    status = solver.solve(model)
+    status = effort.solve(solver, model)
     if status == cp_model.INFEASIBLE:
         return [], lower
     cycle: list[int] = []

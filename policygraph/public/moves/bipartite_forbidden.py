@@ -1,13 +1,12 @@
 """The longest minimal move of a two-way table with arbitrary forbidden cells (structural zeros).
 
-Owns the reduction to a longest cycle and the bracket it returns; imports :mod:`policygraph.errors`,
+Owns the reduction to a longest cycle and the bracket it returns; imports :mod:`policygraph.effort`, :mod:`policygraph.errors`,
 :mod:`alternating_change` and :mod:`bipartite_circuit` only. The proof is section 5 of
 ``docs/proofs/two-cuboids.md``.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from random import Random
 from typing import NamedTuple
@@ -15,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError
 from policygraph.public.moves.alternating_change import Known, Move, as_count, known_mask
 from policygraph.public.moves.bipartite_circuit import Graph, arrange, longest_circuit
@@ -23,6 +23,8 @@ __all__ = ["Bracket", "longest_with_forbidden"]
 
 _EXPLICIT = 2_000_000
 """Most edges of the move graph that are ever listed; above, only the arrangement and the bound are tried."""
+SEARCH = 10 * SECOND
+"""Work of a search when none is named."""
 
 
 class Bracket(NamedTuple):
@@ -201,7 +203,7 @@ def longest_with_forbidden(
     forbidden: Iterable[Sequence[int]],
     *,
     total_known: bool = False,
-    time_limit: float = 10.0,
+    effort: Effort | None = None,
 ) -> Bracket:
     """Most cells that two neighbouring tables can differ in when sums are known and some cells are always 0.
 
@@ -211,8 +213,8 @@ def longest_with_forbidden(
         As for :func:`~policygraph.public.moves.bipartite_longest.longest_bipartite_move`.
     forbidden
         The cells (left, right) that do not exist; pairs or the rows of an integer array.
-    time_limit
-        Seconds after which a search stops; what is returned then is a proved interval.
+    effort
+        Work after which a search stops; what is returned then is a proved interval. None for ten million units.
 
     Returns
     -------
@@ -238,7 +240,6 @@ def longest_with_forbidden(
     in general: a quick arrangement attains the bound of the complete graph when few cells are forbidden; otherwise
     the blocks of the graph are searched by CP-SAT with a proof of optimality.
     """
-    deadline = time.monotonic() + time_limit
     r, c = as_count(left, "left", 1), as_count(right, "right", 1)
     masks = known_mask(known_left, r, "known_left"), known_mask(known_right, c, "known_right")
     cells = set()
@@ -265,7 +266,9 @@ def longest_with_forbidden(
     if len(best) < upper and len(core) ** 2 // 4 <= _EXPLICIT:
         members = set(core)
         explicit = {u: {v for v in members if v != u and graph.adjacent(u, v)} for u in core}
-        longer, upper = longest_circuit(explicit, len(best), graph.bound, deadline)
+        longer, upper = longest_circuit(
+            explicit, len(best), graph.bound, Effort(SEARCH) if effort is None else effort
+        )
         if longer:
             best = graph.move(longer)
     return Bracket(len(best), upper, best)

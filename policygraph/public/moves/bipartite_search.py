@@ -46,7 +46,7 @@ def longest_cycle(
         u = ("left", a) if a in known_left else ground_left
         v = ("right", b) if b in known_right else ground_right
         # A cycle uses one cell between two vertices, or two when it has no other vertex.
-        for x, y in {(u, v), (v, u)}:
+        for x, y in dict.fromkeys([(u, v), (v, u)]):
             parallel = graph.setdefault(x, {}).setdefault(y, [])
             if len(parallel) < 2:
                 parallel.append((a, b))

@@ -4,7 +4,7 @@ Open this file first. It owns :func:`blowfish_moves` (list them) and :func:`long
 change a query). ``blowfish_problem`` checks the input, ``blowfish_records`` tests a pair of data sets,
 ``blowfish_minimal`` lists zero-sum multisets, ``blowfish_realise`` chooses cells, ``blowfish_disjoint`` treats
 disjoint counts on huge domains, ``blowfish_published`` the bound of the paper. Proofs:
-``docs/proofs/blowfish-constraints.md``. May import :mod:`policygraph.errors`, :mod:`policygraph.exact`, ``blowfish_`` modules.
+``docs/proofs/blowfish-constraints.md``. May import :mod:`policygraph.effort`, :mod:`policygraph.errors`, :mod:`policygraph.exact`, ``blowfish_`` modules.
 
 Two data sets of named records are neighbours iff both meet the facts, the set T of secret pairs in which they
 differ is not empty, and no third data set that meets the facts (a) differs from the first in a non-empty proper part
@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from policygraph.effort import Effort
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import brief
 from policygraph.public.moves.blowfish_blocks import block_bound
@@ -32,7 +33,6 @@ from policygraph.public.moves.blowfish_minimal import (
 )
 from policygraph.public.moves.blowfish_problem import (
     BlowfishProblem,
-    Clock,
     Transition,
     Vector,
     blowfish_problem,
@@ -62,7 +62,7 @@ def blowfish_moves(
     *,
     bottom: bool = False,
     at_most_records: int | None = None,
-    deadline: float | None = None,
+    effort: Effort | None = None,
     max_moves: int | None = None,
 ) -> Iterator[BlowfishMove]:
     """List the distinct non-zero histogram changes between neighbours, each with records that make it.
@@ -73,8 +73,8 @@ def blowfish_moves(
         As in :func:`~policygraph.public.moves.blowfish_problem.blowfish_problem`.
     at_most_records
         Only neighbours whose histograms differ by at most so many added and at most so many removed records.
-    deadline
-        Seconds allowed.
+    effort
+        Work that may be spent; None for no end.
     max_moves
         Number of moves allowed.
 
@@ -86,7 +86,7 @@ def blowfish_moves(
     Raises
     ------
     RefusedError
-        When the time or the number is used up before the list is complete: the list so far is no basis for a
+        When the effort or the number is used up before the list is complete: the list so far is no basis for a
         sensitivity (codes ``blowfish.deadline``, ``blowfish.max-moves``).
 
     Examples
@@ -97,16 +97,14 @@ def blowfish_moves(
     (6, 4)
     """
     problem = blowfish_problem(matrix, adjacency, bottom=bottom)
-    clock, cap = Clock(deadline), _cap(at_most_records)
+    work, cap = Effort() if effort is None else effort, _cap(at_most_records)
     realiser = Realiser(problem, "l1", per_class=problem.vertices)
     seen: set[Vector] = set()
     possible = None if cap is None else capped_changes(problem, cap)
-    for multiset in _multisets(problem, None, clock):
+    for multiset in _multisets(problem, None, work):
         if possible is not None and len(seen) == len(possible):
             return  # no other change is within the cap
-        for transitions in realiser.all_moves(multiset):
-            if clock.expired():
-                raise RefusedError("The time is over before all moves were listed.", code="blowfish.deadline")
+        for transitions in realiser.all_moves(multiset, work):
             change = problem.histogram_change(transitions)
             if change in seen or not any(change) or not within(change, cap):
                 continue
@@ -127,7 +125,7 @@ def longest_blowfish(
     query: Any | None = None,
     norm: str = "l1",
     at_most_records: int | None = None,
-    deadline: float | None = None,
+    effort: Effort | None = None,
 ) -> Bracket:
     """Bracket the largest change of a query between neighbours, over data sets of every size.
 
@@ -139,8 +137,8 @@ def longest_blowfish(
     at_most_records
         Count only neighbours whose histograms differ by at most so many added and at most so many removed records. More
         records than that may change: what one adds to a cell and another removes from it does not show.
-    deadline
-        Seconds allowed; without it the search goes on until the value is exact.
+    effort
+        Work that may be spent; without it the search goes on until the value is exact.
 
     Returns
     -------
@@ -169,7 +167,7 @@ def longest_blowfish(
     over all changes within the cap that keep the facts bounds them from above.
     """
     problem = blowfish_problem(matrix, adjacency, bottom=bottom, query=query, norm=norm)
-    clock, cap = Clock(deadline), _cap(at_most_records)
+    work, cap = Effort() if effort is None else effort, _cap(at_most_records)
     if not problem.adjacency.any():
         return Bracket(0, 0, None, "no secret pairs", "Without secret pairs no two data sets are neighbours.")
     points = problem.class_columns
@@ -182,23 +180,23 @@ def longest_blowfish(
     cycles = affinely_independent(points)
     known: Bracket | None = None
     if cycles and query is None:
-        known = longest_disjoint(_facts(problem), at_most_records=cap, deadline=deadline)
-        if known.exact or clock.expired():
+        known = longest_disjoint(_facts(problem), at_most_records=cap, effort=work)
+        if known.exact or (work.done and ceiling is None):
             return known
     relation = single_relation(problem)
     if relation is not None:
-        known = longest_relation(problem, relation, norm, cap, clock.part(0.4))
+        known = longest_relation(problem, relation, norm, cap, work.share(2, 5))
         if known.exact:
             return known
     if ceiling is None:
-        return _search(problem, norm, None, clock, known, single)
+        return _search(problem, norm, None, work, known, single)
     bound = Bracket(0, ceiling[0], None, "cap on records", ceiling[1])
     known = bound if known is None else _both(known, bound)
     # sets of as many records as the cap are few, and often attain the bound; only if they do not are all sets listed
-    short = _search(problem, norm, cap, clock.part(0.3), known, single, longest=cap)
+    short = _search(problem, norm, cap, work.share(3, 10), known, single, longest=cap)
     if short.exact:
         return short
-    return _search(problem, norm, cap, clock, _both(known, short), single)
+    return _search(problem, norm, cap, work, _both(known, short), single)
 
 
 def _both(one: Bracket, two: Bracket) -> Bracket:
@@ -212,7 +210,7 @@ def _search(
     problem: BlowfishProblem,
     norm: str,
     cap: int | None,
-    clock: Clock,
+    effort: Effort,
     known: Bracket | None,
     single: Bracket,
     longest: int | None = None,
@@ -231,36 +229,38 @@ def _search(
     found: list[tuple[int, tuple[Vector, ...]]] = []
     listed = True
     try:
-        for multiset in _multisets(problem, longest, clock.part(0.4)):
+        for multiset in _multisets(problem, longest, effort.share(2, 5)):
             bound = realiser.bound(multiset)
             found.append((bound if top is None else min(bound, top), multiset))
     except RefusedError:
         listed = False
     unlisted = None
     if not listed and longest is None:
-        unlisted = _length_times_change(problem, realiser, norm, clock.part(0.5))
+        unlisted = _length_times_change(problem, realiser, norm, effort.share(1, 2))
     found.sort(reverse=True)
     if not listed:
         # a good witness first: a short look at some multisets of every length
         for _, multiset in found[:: -max(1, len(found) // 256)]:
-            realiser.improve(multiset, best, clock.part(0.01))
+            realiser.improve(multiset, best, effort.share(1, 100))
     ceiling = best.value
     for bound, multiset in found:
         if bound <= best.value:
             break
-        if clock.expired() or not (realiser.improve(multiset, best, clock) and realiser.complete):
+        if effort.done or not (realiser.improve(multiset, best, effort) and realiser.complete):
             # what was not searched to the end counts with its bound
             ceiling = max(ceiling, bound)
-            if clock.expired():
+            if effort.done:
                 break
     upper, method = max(ceiling, best.value), "exact search"
     reason = "All minimal zero-sum multisets were listed and the best choice of cells in each was found."
     if unlisted is not None:
         upper, method, reason = unlisted
-        upper = max(upper, best.value)
+        upper, reason = max(upper, best.value), f"{reason[:-1]}; {effort.ended_by}."
     elif upper > best.value:
         method = "listed multisets"
         reason = "All minimal zero-sum multisets were listed; each record changes at most its part."
+        if effort.done:
+            reason = f"{reason[:-1]}; {effort.ended_by}."
     if known is not None and known.upper is not None and known.upper < upper:
         upper, method, reason = known.upper, known.method, known.reason
     witness = None if best.moves is None else _witness(problem, best.moves)
@@ -271,11 +271,11 @@ def _search(
 
 
 def _length_times_change(
-    problem: BlowfishProblem, realiser: Realiser, norm: str, clock: Clock
+    problem: BlowfishProblem, realiser: Realiser, norm: str, effort: Effort
 ) -> tuple[int, str, str]:
     """Bound a search that did not end: the longest multiset times the largest change by one record."""
     steps = differences(problem.class_columns)
-    length, argument = block_bound(steps, clock)
+    length, argument = block_bound(steps, effort)
     heaviest = max(steps, key=realiser.heaviest)
     upper = realiser.bound([heaviest]) * (length if norm == "l1" else length * length)
     return (
@@ -285,20 +285,21 @@ def _length_times_change(
     )
 
 
-def _multisets(problem: BlowfishProblem, longest: int | None, clock: Clock) -> Iterator[tuple[Vector, ...]]:
+def _multisets(problem: BlowfishProblem, longest: int | None, effort: Effort) -> Iterator[tuple[Vector, ...]]:
     """List the minimal zero-sum multisets of at most ``longest`` constraint differences, the zero difference alone first."""
     points = problem.class_columns
     yield ((0,) * len(points[0]),)
     if affinely_independent(points):
         for cycle in simple_cycles(len(points), longest):
-            if clock.expired():
+            effort.spend(2 + len(cycle) * (1 + len(points[0]) // 8))
+            if effort.done:
                 raise RefusedError(
-                    "The time is over before all cycles were listed.", code="blowfish.deadline"
+                    f"Not all cycles were listed: {effort.ended_by}.", code="blowfish.deadline"
                 )
             yield tuple(tuple(b - a for a, b in zip(points[c], points[e])) for c, e in cycle)
         return
     steps = differences(points)
-    for chosen in minimal_sums(steps, longest=longest, clock=clock):
+    for chosen in minimal_sums(steps, longest=longest, effort=effort):
         yield tuple(steps[j] for j in chosen)
 
 

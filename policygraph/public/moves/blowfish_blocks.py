@@ -1,6 +1,6 @@
 """A sharper bound on the length of minimal zero-sum multisets, by listing blocks.
 
-Owns :func:`block_bound`. May import :mod:`policygraph.errors` and the modules ``blowfish_problem`` and
+Owns :func:`block_bound`. May import :mod:`policygraph.effort`, :mod:`policygraph.errors` and the modules ``blowfish_problem`` and
 ``blowfish_minimal``. Theorem: ``docs/proofs/blowfish-constraints.md``, section 6 (v).
 """
 
@@ -8,24 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from policygraph.effort import Effort
 from policygraph.errors import RefusedError
 from policygraph.public.moves.blowfish_minimal import length_bound, minimal_sums
-from policygraph.public.moves.blowfish_problem import Clock, Vector
+from policygraph.public.moves.blowfish_problem import Vector
 
 __all__ = ["block_bound"]
 
 _MOST_VECTORS = 32
 
 
-def block_bound(vectors: Sequence[Vector], clock: Clock) -> tuple[int, str]:
-    """Bound the length of every minimal zero-sum multiset, as sharply as the time allows.
+def block_bound(vectors: Sequence[Vector], effort: Effort) -> tuple[int, str]:
+    """Bound the length of every minimal zero-sum multiset, as sharply as the effort allows.
 
     Parameters
     ----------
     vectors
         Distinct non-zero integer vectors.
-    clock
-        Time allowed; splits of the rows that do not end in time are left out.
+    effort
+        Work that may be spent; splits of the rows that do not end with it are left out.
 
     Returns
     -------
@@ -39,7 +40,7 @@ def block_bound(vectors: Sequence[Vector], clock: Clock) -> tuple[int, str]:
 
     >>> from policygraph.public.moves.blowfish_minimal import differences
     >>> cells = [(a, int(b == 0), int(b == 1)) for a in range(2) for b in range(3)]
-    >>> length_bound(differences(cells))[0], block_bound(differences(cells), Clock(None))[0]
+    >>> length_bound(differences(cells))[0], block_bound(differences(cells), Effort())[0]
     (18, 15)
 
     Notes
@@ -51,10 +52,10 @@ def block_bound(vectors: Sequence[Vector], clock: Clock) -> tuple[int, str]:
     """
     best = length_bound(vectors)
     for rows in _splits(vectors):
-        if clock.expired():
+        if effort.done:
             break
         try:
-            found = _split_bound(vectors, rows, clock.part(0.3), best[0])
+            found = _split_bound(vectors, rows, effort.share(3, 10), best[0])
         except RefusedError:
             continue
         if found < best[0]:
@@ -72,7 +73,7 @@ def _splits(vectors: Sequence[Vector]) -> Iterator[range]:
             yield run
 
 
-def _split_bound(vectors: Sequence[Vector], rows: range, clock: Clock, useful: int) -> int:
+def _split_bound(vectors: Sequence[Vector], rows: range, effort: Effort, useful: int) -> int:
     """The bound for one split; gives up early when it cannot be below ``useful``."""
     others = [i for i in range(len(vectors[0])) if i not in rows]
     fibres: dict[Vector, set[Vector]] = {}
@@ -80,11 +81,12 @@ def _split_bound(vectors: Sequence[Vector], rows: range, clock: Clock, useful: i
         fibres.setdefault(tuple(v[i] for i in rows), set()).add(tuple(v[i] for i in others))
     longest = dict.fromkeys(fibres.pop((0,) * len(rows), set()), 1)
     steps = sorted(fibres)
-    for chosen in minimal_sums(steps, clock=clock):
+    for chosen in minimal_sums(steps, effort=effort):
         sums: set[Vector] = {(0,) * len(others)}
-        if clock.expired():
-            raise RefusedError("The time is over before all blocks were listed.", code="blowfish.deadline")
+        if effort.done:
+            raise RefusedError(f"Not all blocks were listed: {effort.ended_by}.", code="blowfish.deadline")
         for j in chosen:
+            effort.spend(1 + len(sums) * len(fibres[steps[j]]))
             sums = {tuple(a + b for a, b in zip(s, f)) for s in sums for f in fibres[steps[j]]}
         for total in sums:
             longest[total] = max(longest.get(total, 0), len(chosen))
@@ -92,7 +94,7 @@ def _split_bound(vectors: Sequence[Vector], rows: range, clock: Clock, useful: i
     blocks = sorted(longest)
     if len(blocks) > 8 * _MOST_VECTORS:
         return useful
-    for chosen in minimal_sums(blocks, clock=clock):
+    for chosen in minimal_sums(blocks, effort=effort):
         best = max(best, sum(longest[blocks[j]] for j in chosen))
         if best >= useful:
             return useful

@@ -1,7 +1,7 @@
 """Disjoint known counts (one cuboid, a partition, some cells): moves are cycles through the counted classes.
 
 Owns :class:`ClassFacts`, what has to be known of a huge domain, and :func:`longest_disjoint`, the histogram's
-sensitivity from it without a matrix of cells. May import :mod:`policygraph.errors` and ``blowfish_`` modules.
+sensitivity from it without a matrix of cells. May import :mod:`policygraph.effort`, :mod:`policygraph.errors` and ``blowfish_`` modules.
 Theorems: ``docs/proofs/blowfish-constraints.md``, sections 4 and 5.
 """
 
@@ -11,9 +11,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from policygraph.effort import Effort
 from policygraph.errors import InputError
 from policygraph.public.moves.blowfish_bracket import BlowfishMove, Bracket
-from policygraph.public.moves.blowfish_problem import Clock
 
 __all__ = ["ClassFacts", "longest_disjoint"]
 
@@ -64,7 +64,7 @@ class ClassFacts:
 
 
 def longest_disjoint(
-    facts: ClassFacts, *, at_most_records: int | None = None, deadline: float | None = None
+    facts: ClassFacts, *, at_most_records: int | None = None, effort: Effort | None = None
 ) -> Bracket:
     """Bracket the L1 change (which is the squared L2 change too) of the histogram between neighbours.
 
@@ -74,8 +74,8 @@ def longest_disjoint(
         The classes and the secret pairs.
     at_most_records
         Count only neighbours whose histograms differ by at most so many added and at most so many removed records.
-    deadline
-        Seconds allowed.
+    effort
+        Work that may be spent; None for no end.
 
     Returns
     -------
@@ -114,7 +114,7 @@ def longest_disjoint(
     if any(size < 0 for size in facts.sizes):
         raise InputError(f"sizes={facts.sizes}: expected numbers >= 0.", code="blowfish.sizes")
     cap = _cap(at_most_records)
-    clock = Clock(deadline)
+    work = Effort() if effort is None else effort
     alone = _inside(facts)
     first = next(iter(facts.crossing()), None)
     if first is None:
@@ -139,9 +139,9 @@ def longest_disjoint(
     else:
         best = alone
         for edge in islice(facts.crossing(), _EDGES):
-            found = _Cycle(facts, cap, clock).through(edge, gains)
+            found = _Cycle(facts, cap, work).through(edge, gains)
             best = max([best, found], key=lambda m: _value(facts, m))
-            if _value(facts, best) >= ceiling or clock.expired():
+            if _value(facts, best) >= ceiling or work.done:
                 break
         upper = ceiling
         reason = "Moves are cycles through classes; a class on the cycle gains at most two."
@@ -190,8 +190,8 @@ def _complete_cycle(facts: ClassFacts, chosen: list[int], first: tuple[Vertex, V
 class _Cycle:
     """A greedy cycle with one secret pair and otherwise non-edges, with a little backtracking."""
 
-    def __init__(self, facts: ClassFacts, cap: int | None, clock: Clock) -> None:
-        self.facts, self.cap, self.clock = facts, cap, clock
+    def __init__(self, facts: ClassFacts, cap: int | None, effort: Effort) -> None:
+        self.facts, self.cap, self.effort = facts, cap, effort
         self.cells: dict[int, tuple[Vertex, ...]] = {}
         self.budget = 0
 
@@ -239,7 +239,8 @@ class _Cycle:
         swaps: list[tuple[int, int]] = []
         while iterators:
             self.budget -= 1
-            if self.budget < 0 or self.clock.expired():
+            self.effort.spend(10)
+            if self.budget < 0 or self.effort.done:
                 return None
             step = next(iterators[-1], None)
             if step is None:

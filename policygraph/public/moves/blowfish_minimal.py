@@ -1,7 +1,7 @@
 """Minimal zero-sum multisets of difference vectors, and proved bounds on their length.
 
 Owns :func:`minimal_sums` (any differences), :func:`simple_cycles` (affinely independent classes),
-:func:`affinely_independent` and :func:`length_bound`. May import :mod:`policygraph.errors` and
+:func:`affinely_independent` and :func:`length_bound`. May import :mod:`policygraph.effort`, :mod:`policygraph.errors` and
 ``blowfish_problem``. Theorems: ``docs/proofs/blowfish-constraints.md``, sections 3 and 6.
 """
 
@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from policygraph.effort import Effort
 from policygraph.errors import RefusedError
-from policygraph.public.moves.blowfish_problem import Clock, Vector
+from policygraph.public.moves.blowfish_problem import Vector
 
 __all__ = ["affinely_independent", "differences", "kernel", "length_bound", "minimal_sums", "simple_cycles"]
 
@@ -115,7 +116,7 @@ def simple_cycles(size: int, longest: int | None = None) -> Iterator[tuple[tuple
 
 
 def minimal_sums(
-    vectors: Sequence[Vector], *, longest: int | None = None, clock: Clock | None = None
+    vectors: Sequence[Vector], *, longest: int | None = None, effort: Effort | None = None
 ) -> Iterator[tuple[int, ...]]:
     """List the multisets of vectors with sum zero and no non-empty proper part of sum zero.
 
@@ -125,8 +126,8 @@ def minimal_sums(
         Distinct non-zero integer vectors.
     longest
         List only multisets of at most this many vectors.
-    clock
-        Time allowed.
+    effort
+        Work that may be spent; None for no end.
 
     Yields
     ------
@@ -137,7 +138,7 @@ def minimal_sums(
     Raises
     ------
     RefusedError
-        When the time is over before the list is complete (code ``blowfish.deadline``).
+        When the effort is spent before the list is complete (code ``blowfish.deadline``).
 
     Examples
     --------
@@ -154,12 +155,12 @@ def minimal_sums(
     """
     if not vectors:
         return
-    clock = clock or Clock(None)
+    work = Effort() if effort is None else effort
     limit = length_bound(vectors)[0]
     limit = limit if longest is None else min(longest, limit)
     done, band = 1, min(4, limit)
     while True:
-        search = _Search(vectors, band, clock)
+        search = _Search(vectors, band, work)
         for start in range(len(vectors)):
             for found in search.run(start):
                 if len(found) > done:
@@ -172,8 +173,8 @@ def minimal_sums(
 class _Search:
     """One depth-limited run of the branching described in :func:`minimal_sums`."""
 
-    def __init__(self, vectors: Sequence[Vector], band: int, clock: Clock) -> None:
-        self.vectors, self.band, self.clock = vectors, band, clock
+    def __init__(self, vectors: Sequence[Vector], band: int, effort: Effort) -> None:
+        self.vectors, self.band, self.effort = vectors, band, effort
         exact = np.array(vectors, dtype=object)
         most = max(max(map(abs, v)) for v in vectors)
         self.exact = exact.astype(np.int64) if most**2 * len(vectors[0]) < 1 << 62 else exact
@@ -189,7 +190,8 @@ class _Search:
         self.down = [sum(1 << j for j, v in enumerate(vectors) if v[i] < 0) for i in dims]
         self.up = [sum(1 << j for j, v in enumerate(vectors) if v[i] > 0) for i in dims]
         self.cut = False
-        self.nodes = 0
+        self.nodes = self.cost = 0
+        effort.spend(10 + len(vectors) * len(dims))
 
     def _dots(self, j: int) -> list[int]:
         """Inner products of a vector with all; thousands of vectors have too many to make them all at once."""
@@ -207,10 +209,15 @@ class _Search:
         self, chosen: list[int], dots: list[int], total: Vector, sums: set[int], code: int, allowed: int
     ) -> Iterator[tuple[int, ...]]:
         self.nodes += 1
-        if self.nodes % 16 == 0 and self.clock.expired():
-            raise RefusedError(
-                "The time is over before all minimal multisets were listed.", code="blowfish.deadline"
-            )
+        self.cost += 4 + (2 * len(dots) + len(sums)) // 8
+        if self.nodes % 16 == 0:
+            self.effort.spend(self.cost)
+            self.cost = 0
+            if self.effort.done:
+                raise RefusedError(
+                    f"Not all minimal multisets were listed: {self.effort.ended_by}.",
+                    code="blowfish.deadline",
+                )
         left = self.band - len(chosen)
         for i, value in enumerate(total):
             if value and not allowed & (self.down[i] if value > 0 else self.up[i]):

@@ -1,7 +1,6 @@
 """A policy graph and exact public facts at matrix level: cells, classes, secret pairs, repairs.
 
-Owns :class:`BlowfishProblem`, the checked input of every ``blowfish`` function, and :class:`Clock`, the time a
-search may take. May import :mod:`policygraph.errors` only.
+Owns :class:`BlowfishProblem`, the checked input of every ``blowfish`` function. May import :mod:`policygraph.errors` only.
 
 The vertices are the cells 0 .. k-1 and, when records may appear and vanish, bottom as vertex k. Bottom counts in
 no constraint and has no cell in the histogram.
@@ -9,7 +8,6 @@ no constraint and has no cell in the histogram.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,39 +18,12 @@ import numpy.typing as npt
 
 from policygraph.errors import InputError
 
-__all__ = ["BlowfishProblem", "Clock", "Transition", "Vector", "blowfish_problem"]
+__all__ = ["BlowfishProblem", "Transition", "Vector", "blowfish_problem"]
 
 Transition = tuple[int, int]
 """One record goes from the first vertex to the second."""
 
 Vector = tuple[int, ...]
-
-
-class Clock:
-    """Seconds that a search may still take; ``None`` is no limit.
-
-    Examples
-    --------
-    >>> Clock(None).expired(), Clock(0).expired()
-    (False, True)
-    """
-
-    def __init__(self, seconds: float | None) -> None:
-        if seconds is not None and not seconds >= 0:
-            raise InputError(
-                f"deadline={seconds!r}: expected seconds >= 0, or None for no limit.",
-                code="blowfish.deadline",
-                deadline=seconds,
-            )
-        self.end = None if seconds is None else time.monotonic() + seconds
-
-    def expired(self) -> bool:
-        """Say whether the time is over."""
-        return self.end is not None and time.monotonic() >= self.end
-
-    def part(self, share: float) -> Clock:
-        """Make a clock for a share of the time that is left."""
-        return Clock(None if self.end is None else max(0.0, (self.end - time.monotonic()) * share))
 
 
 @dataclass(frozen=True, eq=False)

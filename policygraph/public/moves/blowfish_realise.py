@@ -1,7 +1,7 @@
 """From a minimal zero-sum multiset of differences to the records that make it, and the best of them.
 
 Owns :class:`Realiser`: for a multiset of constraint differences it lists, or maximises over, the choices of cells
-that contain a secret pair and meet condition (a) of the definition. May import the other ``blowfish_`` modules.
+that contain a secret pair and meet condition (a) of the definition. May import :mod:`policygraph.effort`, :mod:`policygraph.errors` and the other ``blowfish_`` modules.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import isqrt
 
-from policygraph.public.moves.blowfish_problem import BlowfishProblem, Clock, Transition, Vector
+from policygraph.effort import Effort
+from policygraph.errors import RefusedError
+from policygraph.public.moves.blowfish_problem import BlowfishProblem, Transition, Vector
 from policygraph.public.moves.blowfish_records import find_repair
 
 __all__ = ["Best", "Realiser", "root_up"]
@@ -132,14 +134,18 @@ class Realiser:
         total = sum(self.heaviest(difference) for difference in multiset)
         return total if self.norm == "l1" else (total * total) >> (2 * _SHIFT)
 
-    def all_moves(self, multiset: Sequence[Vector]) -> Iterator[tuple[Transition, ...]]:
+    def all_moves(self, multiset: Sequence[Vector], effort: Effort) -> Iterator[tuple[Transition, ...]]:
         """List the neighbour pairs behind a multiset, as transitions, records of one difference unordered."""
         flat = sorted(multiset)
         chosen: list[Transition] = []
 
         def grow(place: int, least: int) -> Iterator[tuple[Transition, ...]]:
+            effort.spend(2)
+            if effort.done:
+                raise RefusedError(f"Not all moves were listed: {effort.ended_by}.", code="blowfish.deadline")
             if place == len(flat):
                 edges = sum(bool(self.problem.adjacency[m]) for m in chosen)
+                effort.spend(2 * len(chosen) + (100 + 20 * len(chosen) if edges > 1 else 0))
                 if edges and find_repair(self.problem, chosen) is None:
                     yield tuple(chosen)
                 return
@@ -152,7 +158,7 @@ class Realiser:
 
         yield from grow(0, 0)
 
-    def improve(self, multiset: Sequence[Vector], best: Best, clock: Clock) -> bool:
+    def improve(self, multiset: Sequence[Vector], best: Best, effort: Effort) -> bool:
         """Search the realisations of a multiset for one above ``best``; say whether the search was exhaustive.
 
         First with exactly one secret pair, where condition (a) is empty, then with two or more.
@@ -165,10 +171,10 @@ class Realiser:
                 continue
             if not all(any(not o.edge for o in self.options(d)) for d in rest):
                 continue
-            if not _Climb(self, [lead, *rest], True, best, clock).run():
+            if not _Climb(self, [lead, *rest], True, best, effort).run():
                 return False
         if len(flat) >= 2 and self.bound(flat) > best.value:
-            return _Climb(self, flat, False, best, clock).run()
+            return _Climb(self, flat, False, best, effort).run()
         return True
 
 
@@ -176,9 +182,9 @@ class _Climb:
     """Depth-first branch and bound over the cells of one multiset."""
 
     def __init__(
-        self, realiser: Realiser, flat: list[Vector], single: bool, best: Best, clock: Clock
+        self, realiser: Realiser, flat: list[Vector], single: bool, best: Best, effort: Effort
     ) -> None:
-        self.r, self.flat, self.single, self.best, self.clock = realiser, flat, single, best, clock
+        self.r, self.flat, self.single, self.best, self.effort = realiser, flat, single, best, effort
         self.lists = []
         for place, difference in enumerate(flat):
             options = realiser.options(difference)
@@ -193,9 +199,10 @@ class _Climb:
         self.nodes = 0
         self.histogram = [0] * realiser.problem.vertices
         self.added = self.removed = 0
+        effort.spend(10 + len(flat))
 
     def run(self) -> bool:
-        """Search; False when the time was over first."""
+        """Search; False when the effort was spent first."""
         return self._grow(0, 0, 0, 0)
 
     def _ceiling(self, value: int, place: int) -> int:
@@ -206,8 +213,10 @@ class _Climb:
 
     def _grow(self, place: int, least: int, value: int, edges: int) -> bool:
         self.nodes += 1
-        if self.nodes % 256 == 0 and self.clock.expired():
-            return False
+        if self.nodes % 256 == 0:
+            self.effort.spend(1024)
+            if self.effort.done:
+                return False
         if place == len(self.flat):
             if (
                 value > self.best.value
@@ -265,6 +274,7 @@ class _Climb:
         return gain
 
     def _minimal_pairs(self) -> bool:
+        self.effort.spend(50 + 10 * len(self.chosen))
         # sound on a part of the records too: further records only give the third data set more room
         return find_repair(self.r.problem, self.chosen) is None
 

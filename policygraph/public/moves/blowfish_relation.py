@@ -1,7 +1,7 @@
 """Facts that tell all cells apart up to one relation: the only possible change is that relation.
 
 Owns :func:`single_relation` and :func:`longest_relation`; e.g. all (d-1)-way margins of d binary attributes, or both
-margins of a 2 x 2 table. May import the other ``blowfish_`` modules. Theorem:
+margins of a 2 x 2 table. May import :mod:`policygraph.effort` and the other ``blowfish_`` modules. Theorem:
 ``docs/proofs/blowfish-constraints.md``, section 6 (vi).
 """
 
@@ -10,10 +10,11 @@ from __future__ import annotations
 from itertools import permutations
 from math import gcd, lcm
 
+from policygraph.effort import Effort
 from policygraph.public.moves.blowfish_bracket import BlowfishMove, Bracket
 from policygraph.public.moves.blowfish_capped import within
 from policygraph.public.moves.blowfish_minimal import kernel
-from policygraph.public.moves.blowfish_problem import BlowfishProblem, Clock, Transition, Vector
+from policygraph.public.moves.blowfish_problem import BlowfishProblem, Transition, Vector
 from policygraph.public.moves.blowfish_records import find_repair
 
 __all__ = ["longest_relation", "single_relation"]
@@ -46,7 +47,7 @@ def single_relation(problem: BlowfishProblem) -> Vector | None:
 
 
 def longest_relation(
-    problem: BlowfishProblem, relation: Vector, norm: str, cap: int | None, clock: Clock
+    problem: BlowfishProblem, relation: Vector, norm: str, cap: int | None, effort: Effort
 ) -> Bracket:
     """Bracket the sensitivity when the histogram can only change by plus or minus one relation.
 
@@ -60,8 +61,8 @@ def longest_relation(
         ``"l1"`` or ``"l2"`` (squared).
     cap
         At most so many records are added to the histogram and at most so many removed.
-    clock
-        Time allowed for the pairings.
+    effort
+        Work that the pairings may spend.
 
     Returns
     -------
@@ -82,7 +83,7 @@ def longest_relation(
     for sign in (1, -1):
         old = [v for v, n in enumerate(relation) for _ in range(max(0, -sign * n))]
         new = [v for v, n in enumerate(relation) for _ in range(max(0, sign * n))]
-        best = best or _one_pair(problem, old, new) or _pairing(problem, old, new, clock)
+        best = best or _one_pair(problem, old, new) or _pairing(problem, old, new, effort)
     value = problem.value([(x, y) for x, y in zip(*_ends(relation))], norm)
     if best is None:
         return Bracket(0, value, None, "single relation", reason)
@@ -126,13 +127,14 @@ def _matching(problem: BlowfishProblem, lefts: list[int], rights: list[int]) -> 
 
 
 def _pairing(
-    problem: BlowfishProblem, old: list[int], new: list[int], clock: Clock
+    problem: BlowfishProblem, old: list[int], new: list[int], effort: Effort
 ) -> tuple[Transition, ...] | None:
     """Try all pairings with several secret pairs; every one of them is minimal."""
     if len(old) > _PAIRINGS:
         return None
     for order in permutations(new):
-        if clock.expired():
+        effort.spend(20)
+        if effort.done:
             return None
         moves = list(zip(old, order))
         if any(problem.adjacency[m] for m in moves) and find_repair(problem, moves) is None:

@@ -1,21 +1,27 @@
 """The minimal moves (Graver basis) of any integer constraint matrix.
 
 Start here: ``graver_basis`` lists all minimal moves. ``graver_lift`` holds the search, ``graver_minimal`` tests and
-decomposes single moves without a basis, ``lattice`` the exact linear algebra. Imports ``errors`` and these three.
+decomposes single moves without a basis, ``lattice`` the exact linear algebra. Imports ``effort``, ``errors`` and these three.
 """
 
 from __future__ import annotations
 
-import time
 from math import comb
 
 import numpy as np
 import numpy.typing as npt
 
+from policygraph.effort import Effort
 from policygraph.errors import InputError
 from policygraph.public.moves.graver_lift import IncompleteBasisError, Limits, lattice_graver
 from policygraph.public.moves.graver_minimal import decompose, find_smaller, is_minimal
-from policygraph.public.moves.lattice import ColumnClasses, Objects, as_integer_matrix, column_classes
+from policygraph.public.moves.lattice import (
+    ColumnClasses,
+    Objects,
+    as_integer_matrix,
+    column_classes,
+    elimination,
+)
 from policygraph.public.moves.lattice_symmetries import check_symmetries, find_symmetries, list_group
 
 __all__ = ["IncompleteBasisError", "decompose", "find_smaller", "graver_basis", "is_minimal"]
@@ -34,7 +40,7 @@ def graver_basis(
     *,
     capacity: int | None = None,
     max_moves: int | None = None,
-    deadline: float | None = None,
+    effort: Effort | None = None,
     symmetries: npt.ArrayLike | None = None,
     max_norm: int | None = None,
 ) -> Longs:
@@ -48,8 +54,8 @@ def graver_basis(
         Keep only the moves with all entries between -capacity and capacity; None keeps all.
     max_moves
         Give up when more moves than this have to be held.
-    deadline
-        Give up after this many seconds.
+    effort
+        Give up when this work is spent; None for no end.
     symmetries
         Permutations of the cells that map the row space of the matrix to itself, one per row (``symmetries[k][x]``
         is the image of cell x); generators are enough. They only make the search faster; None looks for them.
@@ -84,7 +90,7 @@ def graver_basis(
     merged moves are spread over the cells of each class. Proofs: ``docs/proofs/graver.md``.
     """
     rows = as_integer_matrix(matrix)
-    limits = Limits(max_moves, None if deadline is None else time.monotonic() + deadline, max_norm)
+    limits = Limits(max_moves, Effort() if effort is None else effort, max_norm)
     merged, classes = merged_basis(rows, capacity, limits, symmetries)
     return _ordered(_spread(merged, classes, rows.shape[1], capacity, limits))
 
@@ -121,9 +127,8 @@ def merged_basis(
     upper = np.array(
         [-1 if capacity is None else min(capacity * size, 2**40) for size in sizes], dtype=np.int64
     )
-    limits.check(0)
-    group = _class_group(rows, classes, symmetries, limits.stop_at)
-    limits.check(0)
+    limits.spend(rows.size // 20)
+    group = _class_group(rows, classes, symmetries, limits)
     return lattice_graver(classes.matrix, upper, group, limits), classes
 
 
@@ -200,7 +205,7 @@ def _spread(merged: Longs, classes: ColumnClasses, n: int, capacity: int | None,
         for move in merged:
             block = _spread_one(move, classes, n, capacity)
             held += block.shape[0]
-            limits.check(held)
+            limits.spend(20 + block.size // 100, held)
             blocks.append(block)
     result = np.concatenate(blocks) if blocks else np.zeros((0, n), dtype=np.int64)
     limits.check(result.shape[0])
@@ -246,7 +251,7 @@ def _shares(total: int, cells: int, capacity: int | None) -> list[tuple[int, ...
 
 
 def _class_group(
-    rows: Objects, classes: ColumnClasses, symmetries: npt.ArrayLike | None, stop_at: float | None
+    rows: Objects, classes: ColumnClasses, symmetries: npt.ArrayLike | None, limits: Limits
 ) -> Longs:
     """Return a group of permutations of the classes that keep the merged kernel and the class sizes."""
     count = len(classes.members)
@@ -255,6 +260,7 @@ def _class_group(
     if symmetries is None:
         if not SEARCH_SYMMETRIES[0] <= count <= SEARCH_SYMMETRIES[1]:
             return identity
+        limits.spend(10 * count * count + 2 * elimination(*classes.matrix.shape))
         images = find_symmetries(classes.matrix)
     else:
         owner = {
@@ -262,6 +268,7 @@ def _class_group(
             for index, group in enumerate(zip(classes.members, classes.signs))
             for cell, sign in zip(*group)
         }
+        limits.spend(elimination(*rows.shape) + len(np.asarray(symmetries)) * (20 + rows.size // 20))
         generators = []
         for permutation in check_symmetries(rows, symmetries):
             pairs = [owner[int(permutation[cells[0]])] for cells in classes.members]
@@ -270,4 +277,4 @@ def _class_group(
                 generators.append([index for index, _ in pairs])
         images = np.array(generators, dtype=np.int64).reshape(len(generators), count)
     images = images[np.all(sizes[images] == sizes, axis=1)]
-    return list_group(images, GROUP_LIMIT, stop_at) if images.size else identity
+    return list_group(images, GROUP_LIMIT, limits.effort) if images.size else identity

@@ -1,6 +1,6 @@
 """Project and lift: the minimal vectors of a kernel lattice, one coordinate at a time.
 
-Owns the lifting step. Imports ``errors``, ``lattice``, ``graver_store`` and, for large steps only, the compiled
+Owns the lifting step. Imports ``effort``, ``errors``, ``lattice``, ``graver_store`` and, for large steps only, the compiled
 kernel. ``docs/proofs/graver.md`` has the argument for every line that leaves
 something out.
 """
@@ -8,15 +8,15 @@ something out.
 from __future__ import annotations
 
 import sys
-import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
+from policygraph.effort import SECOND, Effort
 from policygraph.errors import RefusedError
 from policygraph.public.moves.graver_store import Ints, Longs, Store, representatives, signed, unique_rows
-from policygraph.public.moves.lattice import Objects, pivoted_kernel
+from policygraph.public.moves.lattice import Objects, elimination, pivoted_kernel
 
 __all__ = ["IncompleteBasisError", "Limits", "lattice_graver"]
 
@@ -28,8 +28,11 @@ KERNELS = "policygraph.public.moves._graver_kernels"
 COMPILED_FROM = 3_000_000
 """Pairs times reducers in one level from which the compiled loop pays for its loading."""
 
-PATIENCE = 1.0
-"""Seconds of small levels after which the compiled loop is loaded all the same."""
+PATIENCE = SECOND
+"""Work on small levels after which the compiled loop is loaded all the same."""
+
+LEVEL, PAIRS, TESTS, ENTRIES = 60, 300, 350, 10
+"""The work of a level: so many units, and one for so many pairs, meetings of a vector with a reducer, and new entries."""
 
 _EMPTY = np.zeros(0, dtype=np.int64)
 
@@ -37,7 +40,7 @@ _EMPTY = np.zeros(0, dtype=np.int64)
 class IncompleteBasisError(RefusedError):
     """The search for all minimal moves ran out of its limits; no part of the basis is given.
 
-    The error carries ``reason`` (``"deadline"``, ``"max_moves"`` or ``"entries"``) and nothing that could be taken
+    The error carries ``reason`` (``"effort"``, ``"max_moves"`` or ``"entries"``) and nothing that could be taken
     for a basis: what was found before the stop belongs to a projection of the problem.
     """
 
@@ -50,14 +53,14 @@ class Limits:
     ----------
     max_moves
         The most moves that may be held, or None.
-    stop_at
-        The reading of ``time.monotonic`` at which the search gives up, or None.
+    effort
+        Work that may be spent.
     max_norm
         The largest L1 norm of a move that is asked for, or None. Larger ones are left out, and that is no failure.
     """
 
     max_moves: int | None = None
-    stop_at: float | None = None
+    effort: Effort = field(default_factory=Effort)
     max_norm: int | None = None
 
     def check(self, moves: int) -> None:
@@ -69,20 +72,26 @@ class Limits:
                 code="graver.incomplete",
                 reason="max_moves",
             )
-        if self.stop_at is not None and time.monotonic() > self.stop_at:
+        if self.effort.done:
+            self.effort.drain()
             raise IncompleteBasisError(
-                "The deadline passed before all minimal moves were found. Allow more time, or ask for a bound "
+                f"Not all minimal moves were found: {self.effort.ended_by}. Allow more effort, or ask for a bound "
                 "(longest_move).",
                 code="graver.incomplete",
-                reason="deadline",
+                reason="effort",
             )
+
+    def spend(self, work: int, moves: int = 0) -> None:
+        """Count work, then check."""
+        self.effort.spend(work)
+        self.check(moves)
 
 
 class _Step:
     """One lifting step: the vectors of the old projection, and the coordinate that comes in."""
 
-    waited: ClassVar[float] = 0.0
-    """Seconds that this process has spent on small levels, of which there can be many."""
+    waited: ClassVar[int] = 0
+    """Work of this process on small levels, of which there can be many; it decides how, never what, is computed."""
 
     def __init__(
         self, old: list[int], coordinate: int, upper: Longs, permutations: Longs, limits: Limits
@@ -159,12 +168,15 @@ class _Step:
         if not pairs:
             return nothing
         tasks = (np.concatenate(rows), np.concatenate(starts), np.concatenate(stops))
+        # The work is counted from numbers that both ways of doing a level share: which one is taken depends on what
+        # the process has loaded, what is found and what is spent do not.
+        self.limits.spend(LEVEL + pairs // PAIRS + tasks[0].size * self.reducers.count // TESTS)
         effort = pairs * (50 + self.reducers.count)
         known = KERNELS in sys.modules or _Step.waited > PATIENCE
         compiled = effort >= (COMPILED_FROM // 3000 if known else COMPILED_FROM)
-        begun = time.monotonic()
         found = self._compiled(*tasks) if compiled else self._plain(*tasks)
-        _Step.waited += 0.0 if compiled else time.monotonic() - begun
+        _Step.waited += 0 if compiled else 300 + 5 * self.reducers.count + effort // 400
+        self.limits.spend(found.shape[0] * self.reducers.count // TESTS)
         if not found.shape[0]:
             return nothing
         if int(np.abs(found).max()) >= ENTRY_LIMIT:
@@ -173,12 +185,12 @@ class _Step:
                 code="graver.incomplete",
                 reason="entries",
             )
+        self.limits.spend(found.size * len(self.permutations) // ENTRIES)
         found = np.concatenate([found[:, permutation] for permutation in self.permutations])
         return unique_rows(signed(found, self.coordinate)).astype(np.int32, copy=False)
 
     def _plain(self, rows: Longs, starts: Longs, stops: Longs) -> Ints:
         """Do a small level with numpy."""
-        self.limits.check(0)
         pool = self.pool.vectors[: self.pool.count]
         positive, negative = (
             (pool[:, self.old] > 0).astype(np.float32),
@@ -204,7 +216,7 @@ class _Step:
         return sums.astype(np.int32, copy=False)
 
     def _compiled(self, rows: Longs, starts: Longs, stops: Longs) -> Ints:
-        """Do a large level with the compiled loop, growing its buffers and watching the clock between calls."""
+        """Do a large level with the compiled loop, growing its buffers and looking at the limits between calls."""
         from policygraph.public.moves._graver_kernels import fill_table, pair_rows
 
         pool, reducers, total = self.pool, self.reducers, self.reducers.count
@@ -225,12 +237,19 @@ class _Step:
                 coordinates, self.coordinate, self.upper,
                 table, seen, seen_keys, seen_count, out, out_count,
             )  # fmt: skip
-            self.limits.check(out_count)
+            self._foresee(out_count)
             if full:
                 seen, seen_keys, out = (np.concatenate([a, np.empty_like(a)]) for a in (seen, seen_keys, out))
                 table = np.full(2 * seen.shape[0], -1, dtype=np.int64)
                 fill_table(table, seen_keys, seen_count)
         return pool.vectors[out[:out_count, 0]] - pool.vectors[out[:out_count, 1]]
+
+    def _foresee(self, found: int) -> None:
+        """Give up in the middle of a level when what it has found so far already costs more than is left."""
+        left = self.limits.effort.left
+        if left is not None and found * self.reducers.count // TESTS >= left:
+            self.limits.effort.drain()
+        self.limits.check(found)
 
 
 def lattice_graver(matrix: Objects, upper: Longs, permutations: Longs, limits: Limits) -> Longs:
@@ -265,8 +284,8 @@ def lattice_graver(matrix: Objects, upper: Longs, permutations: Longs, limits: L
     >>> abs(lattice_graver(as_integer_matrix([[1, 1, 1]]), free, same, Limits())).sum(axis=1).tolist()
     [2, 2, 2]
     """
+    limits.spend(elimination(*matrix.shape))
     exact, pivots = pivoted_kernel(matrix)
-    limits.check(0)
     d, n = exact.shape
     if d == 0:
         return np.zeros((0, n), dtype=np.int64)

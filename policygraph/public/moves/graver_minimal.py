@@ -1,6 +1,6 @@
 """Single moves without a basis: is this one minimal, what lies below it, what is it made of.
 
-Owns ``find_smaller``, ``is_minimal`` and ``decompose``, each exact for any integer matrix. Imports ``errors`` and
+Owns ``find_smaller``, ``is_minimal`` and ``decompose``, each exact for any integer matrix. Imports ``effort``, ``errors`` and
 ``lattice``; OR-Tools only for moves with large supports.
 """
 
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError, RefusedError
 from policygraph.public.moves.lattice import Objects, as_integer_matrix, independent_rows
 
@@ -21,8 +22,13 @@ Longs = npt.NDArray[np.int64]
 HALF_LIMIT = 2**17
 """The most parts of a half of the move that are listed; beyond it a solver searches."""
 
+SOLVER = 60 * SECOND
+"""Work of the solver on one question."""
 
-def is_minimal(matrix: npt.ArrayLike, move: npt.ArrayLike, capacity: int | None = None) -> bool:
+
+def is_minimal(
+    matrix: npt.ArrayLike, move: npt.ArrayLike, capacity: int | None = None, *, effort: Effort | None = None
+) -> bool:
     """Tell whether a vector is a minimal move of the matrix.
 
     Parameters
@@ -33,6 +39,8 @@ def is_minimal(matrix: npt.ArrayLike, move: npt.ArrayLike, capacity: int | None 
         n integers.
     capacity
         When given, a vector with a larger absolute entry is no move.
+    effort
+        Work that may be spent, of which a question that needs a solver takes a minute's worth at most; None for no end.
 
     Returns
     -------
@@ -54,10 +62,10 @@ def is_minimal(matrix: npt.ArrayLike, move: npt.ArrayLike, capacity: int | None 
         return False
     if capacity is not None and max(abs(value) for value in vector.tolist()) > capacity:
         return False
-    return _search(rows, vector) is None
+    return _search(rows, vector, _some(effort)) is None
 
 
-def find_smaller(matrix: npt.ArrayLike, move: npt.ArrayLike) -> Longs | None:
+def find_smaller(matrix: npt.ArrayLike, move: npt.ArrayLike, *, effort: Effort | None = None) -> Longs | None:
     """Return a move that lies strictly and conformally below the given one, or None if it is minimal.
 
     Parameters
@@ -66,6 +74,8 @@ def find_smaller(matrix: npt.ArrayLike, move: npt.ArrayLike) -> Longs | None:
         m x n integers.
     move
         n integers with ``matrix @ move = 0``.
+    effort
+        Work that may be spent, of which a question that needs a solver takes a minute's worth at most; None for no end.
 
     Returns
     -------
@@ -96,10 +106,10 @@ def find_smaller(matrix: npt.ArrayLike, move: npt.ArrayLike) -> Longs | None:
             "The vector is no move: matrix @ move is not zero. Give a change that keeps all constraints.",
             code="moves.not-in-kernel",
         )
-    return _search(rows, vector)
+    return _search(rows, vector, _some(effort))
 
 
-def decompose(matrix: npt.ArrayLike, move: npt.ArrayLike) -> list[Longs]:
+def decompose(matrix: npt.ArrayLike, move: npt.ArrayLike, *, effort: Effort | None = None) -> list[Longs]:
     """Write a move as a sum of minimal moves that never cancel each other.
 
     Parameters
@@ -108,6 +118,8 @@ def decompose(matrix: npt.ArrayLike, move: npt.ArrayLike) -> list[Longs]:
         m x n integers.
     move
         n integers with ``matrix @ move = 0``.
+    effort
+        Work that may be spent, of which a question that needs a solver takes a minute's worth at most; None for no end.
 
     Returns
     -------
@@ -133,10 +145,11 @@ def decompose(matrix: npt.ArrayLike, move: npt.ArrayLike) -> list[Longs]:
             code="moves.not-in-kernel",
         )
     parts: list[Longs] = []
+    work = _some(effort)
     pending = [vector] if np.any(vector) else []
     while pending:
         whole = pending.pop()
-        part = _search(rows, whole)
+        part = _search(rows, whole, work)
         if part is None:
             parts.append(whole.astype(np.int64))
             continue
@@ -144,19 +157,23 @@ def decompose(matrix: npt.ArrayLike, move: npt.ArrayLike) -> list[Longs]:
         times = min(int(whole[x]) // int(part[x]) for x in np.flatnonzero(part))
         small = part.astype(object)
         rest = whole - times * small
-        pieces = _pieces(rows, small)
+        pieces = _pieces(rows, small, work)
         parts.extend(piece for _ in range(times) for piece in pieces)
         if np.any(rest):
             pending.append(rest)
     return sorted(parts, key=lambda part: [-value for value in np.abs(part).tolist()])
 
 
-def _pieces(rows: Objects, whole: Objects) -> list[Longs]:
+def _some(effort: Effort | None) -> Effort:
+    return Effort() if effort is None else effort
+
+
+def _pieces(rows: Objects, whole: Objects, effort: Effort) -> list[Longs]:
     """Split a move down to minimal ones."""
-    part = _search(rows, whole)
+    part = _search(rows, whole, effort)
     if part is None:
         return [whole.astype(np.int64)]
-    return _pieces(rows, part.astype(object)) + _pieces(rows, whole - part.astype(object))
+    return _pieces(rows, part.astype(object), effort) + _pieces(rows, whole - part.astype(object), effort)
 
 
 def _checked(matrix: npt.ArrayLike, move: npt.ArrayLike) -> tuple[Objects, Objects]:
@@ -172,7 +189,7 @@ def _checked(matrix: npt.ArrayLike, move: npt.ArrayLike) -> tuple[Objects, Objec
     return as_integer_matrix(matrix, columns=line.size), vector
 
 
-def _search(rows: Objects, vector: Objects) -> Longs | None:
+def _search(rows: Objects, vector: Objects, effort: Effort) -> Longs | None:
     """Find a move strictly below a kernel vector, or None."""
     support = np.flatnonzero(vector != 0)
     if support.size == 0:
@@ -182,10 +199,13 @@ def _search(rows: Objects, vector: Objects) -> Longs | None:
     columns = rows[:, support] * sign
     columns = columns[independent_rows(columns)]
     halves = _halves(size)
-    if max(_count(size[half]) for half in halves) <= HALF_LIMIT:
+    effort.spend(100 + columns.size)
+    most = max(_count(size[half]) for half in halves)
+    if most <= HALF_LIMIT:
+        effort.spend(most * (10 + columns.shape[0]) // 50)
         times = _by_halves(columns, size, halves)
     else:
-        times = _by_solver(columns, size)
+        times = _by_solver(columns, size, effort)
     if times is None:
         return None
     smaller = np.zeros(vector.size, dtype=object)
@@ -264,7 +284,7 @@ def _by_halves(columns: Objects, size: Objects, halves: tuple[list[int], list[in
     return None
 
 
-def _by_solver(columns: Objects, size: Objects) -> Objects | None:
+def _by_solver(columns: Objects, size: Objects, effort: Effort) -> Objects | None:
     """Search with CP-SAT, whose answer "infeasible" is a proof."""
     from ortools.sat.python import cp_model
 
@@ -283,9 +303,7 @@ def _by_solver(columns: Objects, size: Objects) -> Objects | None:
     # One of a part and its complement has at most half of the entries.
     model.add(sum(times) <= total // 2)
     solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.max_time_in_seconds = 60.0
-    status = solver.solve(model)
+    status = effort.at_most(SOLVER).solve(solver, model)
     if status == cp_model.INFEASIBLE:
         return None
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):

@@ -1,16 +1,17 @@
 """Permutations of the cells that keep the kernel of a constraint matrix: finding, checking and listing them.
 
 Symmetries only ever make a search shorter. Each one is checked exactly before it is used, so a search that overlooks
-some of them costs time and nothing else. Imports ``errors`` and ``lattice``.
+some of them costs time and nothing else. Imports ``effort``, ``errors`` and ``lattice``.
 """
 
 from __future__ import annotations
 
-import time
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from policygraph.effort import Effort
 from policygraph.errors import InputError
 from policygraph.public.moves.lattice import Objects, as_integer_matrix, independent_rows, pivoted_kernel
 
@@ -58,7 +59,7 @@ def check_symmetries(matrix: npt.ArrayLike, permutations: npt.ArrayLike) -> Long
             f"symmetries of shape {given.shape}: expected permutations of {n} cells, one per row.",
             code="graver.symmetries",
         )
-    kernel, _ = pivoted_kernel(rows)
+    rows, kernel = _narrow(rows, pivoted_kernel(rows)[0])
     for permutation in given:
         if not _keeps(rows, kernel, permutation):
             raise InputError(
@@ -68,9 +69,17 @@ def check_symmetries(matrix: npt.ArrayLike, permutations: npt.ArrayLike) -> Long
     return given
 
 
-def _keeps(rows: Objects, kernel: Objects, permutation: Longs) -> bool:
+def _keeps(rows: Any, kernel: Any, permutation: Longs) -> bool:
     """Tell whether the permuted rows vanish on the kernel, that is, span the same space."""
     return not np.any(rows[:, permutation] @ kernel.T != 0)
+
+
+def _narrow(rows: Objects, kernel: Objects) -> tuple[Any, Any]:
+    """The same numbers in 64 bits where no sum of products can leave them, which is a hundred times faster."""
+    tops = [max((abs(v) for v in part.reshape(-1).tolist()), default=0) for part in (rows, kernel)]
+    if tops[0] * tops[1] * max(1, rows.shape[1]) < 2**62 and max(tops) < 2**62:
+        return rows.astype(np.int64), kernel.astype(np.int64)
+    return rows, kernel
 
 
 def find_symmetries(matrix: npt.ArrayLike) -> Longs:
@@ -103,7 +112,7 @@ def find_symmetries(matrix: npt.ArrayLike) -> Longs:
     colours = _projector(rows)
     if colours is None:
         return np.zeros((0, n), dtype=np.int64)
-    kernel, _ = pivoted_kernel(rows)
+    rows, kernel = _narrow(rows, pivoted_kernel(rows)[0])
     profile = np.array([hash(tuple(sorted(line))) for line in colours.tolist()], dtype=np.int64)
     found: list[Longs] = []
     for fixed in range(n - 1, -1, -1):
@@ -190,7 +199,7 @@ def _extend(colours: Longs, profile: Longs, fixed: int, image: int) -> Longs | N
     return np.array(images, dtype=np.int64)
 
 
-def list_group(generators: Longs, limit: int, stop_at: float | None = None) -> Longs:
+def list_group(generators: Longs, limit: int, effort: Effort | None = None) -> Longs:
     """List the group that permutations generate, or a subgroup when the whole one is too large.
 
     Parameters
@@ -199,8 +208,8 @@ def list_group(generators: Longs, limit: int, stop_at: float | None = None) -> L
         Permutations of n cells, one per row.
     limit
         The most elements that are listed.
-    stop_at
-        The reading of ``time.monotonic`` beyond which only the identity is returned, or None.
+    effort
+        Work after which only the identity is returned; None for no end.
 
     Returns
     -------
@@ -213,7 +222,7 @@ def list_group(generators: Longs, limit: int, stop_at: float | None = None) -> L
     >>> list_group(np.array([[1, 0, 2], [0, 2, 1]]), 10).shape
     (6, 3)
     """
-    n = generators.shape[1]
+    n, work = generators.shape[1], Effort() if effort is None else effort
     tried = len(generators) + 1
     for fixed in range(n + 1):
         kept = [p for p in generators if np.array_equal(p[:fixed], np.arange(fixed))]
@@ -221,19 +230,20 @@ def list_group(generators: Longs, limit: int, stop_at: float | None = None) -> L
             # fewer and fewer are kept, so that these are the ones that were too many
             continue
         tried = len(kept)
-        elements = _closure(kept, n, limit, stop_at)
+        elements = _closure(kept, n, limit, work)
         if elements is not None:
             return elements
     return np.arange(n, dtype=np.int64)[None, :]
 
 
-def _closure(generators: list[Longs], n: int, limit: int, stop_at: float | None) -> Longs | None:
-    """List all products of the permutations, or None when there are more than the limit or time is over."""
+def _closure(generators: list[Longs], n: int, limit: int, effort: Effort) -> Longs | None:
+    """List all products of the permutations, or None when there are more than the limit or the effort ends."""
     start = np.arange(n, dtype=np.int64)
     known = {start.tobytes()}
     elements = [start]
     for element in elements:
-        if generators and stop_at is not None and time.monotonic() > stop_at:
+        effort.spend(2 * len(generators))
+        if generators and effort.done:
             return None
         for generator in generators:
             product = generator[element]

@@ -6,7 +6,6 @@ and ``longest_bounds``.
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -14,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError, RefusedError
 from policygraph.public.moves.graver import IncompleteBasisError, graver_basis, merged_basis, spread_first
 from policygraph.public.moves.graver_lift import Limits
@@ -33,8 +33,8 @@ MOST_MOVES = 1_500_000
 FEW_CELLS, FEW_SWAPS, MORE_SWAPS = 30, 14, 24
 """Up to so many kinds of swaps are listed: few when the cells themselves are few enough to be listed."""
 
-CLIMB_SECONDS = 10.0
-"""How long a better witness is looked for when there are too many moves to hold and no deadline was given."""
+CLIMB = 10 * SECOND
+"""Work on a better witness when there are too many moves to hold and no end was given."""
 
 USELESS = 10**6
 """An upper bound more than this many times the lower one is not given."""
@@ -117,7 +117,7 @@ def longest_move(
     *,
     capacity: int | None = None,
     weights: npt.ArrayLike | None = None,
-    deadline: float | None = None,
+    effort: Effort | None = None,
     symmetries: npt.ArrayLike | None = None,
     query: npt.ArrayLike | None = None,
     norm: Norm = "l1",
@@ -132,8 +132,8 @@ def longest_move(
         Only moves with entries between -capacity and capacity count.
     weights
         n integers: the size of a move is the sum of ``weights[x] * |g[x]|``. Not together with ``query``.
-    deadline
-        Seconds that may be used, roughly; None means until done (or too many moves to hold).
+    effort
+        Work that may be spent; None means until done (or too many moves to hold).
     symmetries
         As for ``graver_basis``.
     query
@@ -165,11 +165,11 @@ def longest_move(
     rows = as_integer_matrix(matrix)
     n = rows.shape[1]
     measure = _measure(n, weights, query, norm)
-    clock = _Clock(deadline)
-    ceiling = _ceiling(rows, capacity, measure, clock)
+    work = Effort() if effort is None else effort
+    ceiling = _ceiling(rows, capacity, measure, work)
     best, complete = ceiling.witness, False
     if not (measure.plain and measure.of(best) == ceiling.length):
-        found, complete = _search(rows, capacity, symmetries, measure, ceiling.length, clock)
+        found, complete = _search(rows, capacity, symmetries, measure, ceiling.length, work)
         best = max(best, found, key=measure.of)
     if np.any(best):
         best = best * np.sign(best[np.flatnonzero(best)[0]])
@@ -183,18 +183,8 @@ def longest_move(
         return Bracket(
             lower, None, best, "bounds", "The search did not finish, and every bound known is useless."
         )
-    return Bracket(lower, upper, best, ceiling.method, ceiling.reason)
-
-
-class _Clock:
-    """Seconds that are left."""
-
-    def __init__(self, seconds: float | None) -> None:
-        self.stop = None if seconds is None else time.monotonic() + seconds
-
-    def left(self, share: float) -> float | None:
-        """Return a share of the seconds left; None when there is no end."""
-        return None if self.stop is None else share * max(0.0, self.stop - time.monotonic())
+    reason = ceiling.reason if work.endless or lower == upper else f"{ceiling.reason[:-1]}; {work.ended_by}."
+    return Bracket(lower, upper, best, ceiling.method, reason)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +198,7 @@ class _Ceiling:
     swaps: SwapProblem | None
 
 
-def _ceiling(rows: Objects, capacity: int | None, measure: _Measure, clock: _Clock) -> _Ceiling:
+def _ceiling(rows: Objects, capacity: int | None, measure: _Measure, effort: Effort) -> _Ceiling:
     """Bound the L1 norm of minimal moves without listing them."""
     n = rows.shape[1]
     nothing = np.zeros(n, dtype=np.int64)
@@ -235,7 +225,7 @@ def _ceiling(rows: Objects, capacity: int | None, measure: _Measure, clock: _Clo
         result = replace(result, length=cheap, reason=f"{pairwise}, whose length determinants bound.")
     if swaps.matrix.shape[1] > (FEW_SWAPS if merged.shape[1] <= FEW_CELLS else MORE_SWAPS):
         return result
-    longest, move = _longest_swaps(merged, swaps, capacity, clock.left(0.4))
+    longest, move = _longest_swaps(merged, swaps, capacity, effort.share(2, 5))
     witness = nothing if move is None else spread_first(move, classes, n, capacity)
     if longest is not None and max(inside, 2 * longest) <= result.length:
         reason = f"{pairwise}; all such sequences were listed."
@@ -265,64 +255,61 @@ def _search(
     symmetries: npt.ArrayLike | None,
     measure: _Measure,
     length: int,
-    clock: _Clock,
+    effort: Effort,
 ) -> tuple[Longs, bool]:
     """Return the best minimal move of a complete list, or else of complete lists of short moves."""
     best = np.zeros(rows.shape[1], dtype=np.int64)
-    first = clock.left(0.1)
-    if first is not None:
+    if not effort.endless:
         with suppress(IncompleteBasisError):
-            return _best(rows, capacity, symmetries, measure, length, first), True
+            return _best(rows, capacity, symmetries, measure, length, effort.share(1, 10)), True
     # Complete lists of moves of norm 2, 4, ...: each gives a proved lower end, should the whole list not finish.
-    end = time.monotonic() + (clock.left(0.15) or 0.0)
+    short = effort.share(3, 20)
     size = 2
-    while size <= length and time.monotonic() < end:
+    while not effort.endless and size <= length and not short.done:
         try:
-            found = _best(rows, capacity, symmetries, measure, size, end - time.monotonic())
+            found = _best(rows, capacity, symmetries, measure, size, short)
         except IncompleteBasisError:
             break
         best = max(best, found, key=measure.of)
         size += 2
     try:
-        return _best(rows, capacity, symmetries, measure, length, clock.left(0.6)), True
+        return _best(rows, capacity, symmetries, measure, length, effort.share(3, 5)), True
     except IncompleteBasisError:
-        seconds = clock.left(0.9)
-        return _climb(
-            rows, capacity, measure, best, length, CLIMB_SECONDS if seconds is None else seconds
-        ), False
+        rest = effort.at_most(CLIMB) if effort.endless else effort.share(9, 10)
+        return _climb(rows, capacity, measure, best, length, rest), False
 
 
 def _climb(
-    rows: Objects, capacity: int | None, measure: _Measure, best: Longs, length: int, seconds: float
+    rows: Objects, capacity: int | None, measure: _Measure, best: Longs, length: int, effort: Effort
 ) -> Longs:
     """Improve a minimal move by listing all minimal moves on its cells and a few others, again and again.
 
     A minimal move of some of the columns, zero elsewhere, is a minimal move of all columns. The cells that join are
     drawn from a fixed pseudo-random sequence, so that the same call does the same search.
     """
-    end = time.monotonic() + seconds
     n = rows.shape[1]
     generator = np.random.Generator(np.random.PCG64(1))
     size = min(n, rank(rows) + 4)
     quick = 0
-    while time.monotonic() < end and measure.of(best) < measure.bound(length, None, n):
+    while not effort.done and measure.of(best) < measure.bound(length, None, n):
         inside = np.flatnonzero(best)
         outside = generator.permutation(np.setdiff1d(np.arange(n), inside))
         chosen = np.sort(np.concatenate([inside, outside[: max(2, size - inside.size)]]))
-        started = time.monotonic()
+        part = effort.at_most(SECOND // 2)
+        part.spend(1_000)
         try:
             moves = graver_basis(
                 rows[:, chosen],
                 capacity=capacity,
                 max_moves=20_000,
-                deadline=min(0.5, end - started),
+                effort=part,
                 symmetries=[],
             )
         except IncompleteBasisError:
             size = max(inside.size + 2, size - 1)
             quick = 0
             continue
-        quick = quick + 1 if time.monotonic() - started < 0.1 else 0
+        quick = quick + 1 if part.spent < SECOND // 10 else 0
         if quick >= 5:
             size, quick = min(n, size + 1), 0
         if len(moves):
@@ -338,7 +325,7 @@ def _best(
     symmetries: npt.ArrayLike | None,
     measure: _Measure,
     length: int,
-    seconds: float | None,
+    effort: Effort,
 ) -> Longs:
     """Return the largest minimal move of L1 norm at most ``length``; zero when there is none."""
     n = rows.shape[1]
@@ -348,13 +335,12 @@ def _best(
             rows,
             capacity=capacity,
             max_moves=MOST_MOVES,
-            deadline=seconds,
+            effort=effort,
             symmetries=symmetries,
             max_norm=length,
         )
         return moves[measure.largest(moves)] if len(moves) else nothing
-    stop = None if seconds is None else time.monotonic() + seconds
-    merged, classes = merged_basis(rows, capacity, Limits(MOST_MOVES, stop, length), symmetries)
+    merged, classes = merged_basis(rows, capacity, Limits(MOST_MOVES, effort, length), symmetries)
     candidates = [nothing]
     if len(merged):
         candidates.append(spread_first(merged[measure.largest(merged)], classes, n, capacity))
@@ -371,11 +357,11 @@ def _best(
 
 
 def _longest_swaps(
-    rows: Objects, swaps: SwapProblem, capacity: int | None, seconds: float | None
+    rows: Objects, swaps: SwapProblem, capacity: int | None, effort: Effort
 ) -> tuple[int | None, Longs | None]:
     """Return the length of the longest minimal sequence of swaps, and a minimal move made of a long one."""
     try:
-        sequences = graver_basis(swaps.matrix, max_moves=MOST_MOVES, deadline=seconds)
+        sequences = graver_basis(swaps.matrix, max_moves=MOST_MOVES, effort=effort)
     except IncompleteBasisError:
         return None, None
     lengths = np.abs(sequences).sum(axis=1)
@@ -383,8 +369,10 @@ def _longest_swaps(
     longest = max(2, int(lengths.max(initial=0)))
     for index in np.lexsort([np.count_nonzero(sequences, axis=1), -lengths])[:200]:
         move = _placed(sequences[index], swaps, rows.shape[1])
+        if effort.done:
+            break
         try:
-            if move is not None and is_minimal(rows, move, capacity):
+            if move is not None and is_minimal(rows, move, capacity, effort=effort):
                 return longest, move
         except RefusedError:
             continue

@@ -147,7 +147,7 @@ def _partitions(rows: Objects) -> list[tuple[int, ...]]:
         if np.all(owner >= 0):
             _, index = np.unique(owner, return_inverse=True)
             found.add(tuple(int(i) for i in index))
-    return sorted(found, key=lambda owner: -max(owner))[:8]
+    return sorted(found, key=lambda owner: (-max(owner), owner))[:8]
 
 
 def _swaps(rows: Objects, owner: tuple[int, ...]) -> SwapProblem | None:

@@ -1,7 +1,7 @@
 """Secret edges of a simple network under public facts: node pairs are the records, each joined or not.
 
 Owns the definition of neighbours for a policy graph that only says which edges may not be told from their absence
-(``docs/proofs/networks.md``, Theorem 8). Imports ``errors`` and the rest of ``public``.
+(``docs/proofs/networks.md``, Theorem 8). Imports ``effort``, ``errors`` and the rest of ``public``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from policygraph.effort import SECOND, Effort
 from policygraph.errors import RefusedError
 from policygraph.public.domain import Network
 
@@ -22,7 +23,8 @@ __all__ = ["REPAIR_PAIRS", "find_repair", "secret_cells", "touches"]
 Ints = npt.NDArray[np.int64]
 REPAIR_PAIRS = 20_000
 """Most node pairs among which another way to keep the public facts is looked for."""
-SECONDS = 10.0
+REPAIR = 10 * SECOND
+"""Work of the solver on one such question."""
 
 
 def secret_cells(policy: Policy) -> Ints | None:
@@ -46,7 +48,14 @@ def secret_cells(policy: Policy) -> Ints | None:
     return np.fromiter(graph.bottom_cells, dtype=np.int64)
 
 
-def find_repair(policy: Policy, table: dict[int, int], changed: list[int], secret: Ints) -> bool:
+def find_repair(
+    policy: Policy,
+    table: dict[int, int],
+    changed: list[int],
+    secret: Ints,
+    *,
+    effort: Effort | None = None,
+) -> bool:
     """Whether some, but not all, of the changed secret edges can change alone, edges that are not secret repairing the facts.
 
     Parameters
@@ -59,11 +68,13 @@ def find_repair(policy: Policy, table: dict[int, int], changed: list[int], secre
         The secret pairs in which the second network differs from it.
     secret
         All secret pairs.
+    effort
+        Work that may be spent; a question takes ten million units of it at most.
 
     Raises
     ------
     RefusedError
-        When the network is too large to decide it, or the solver runs out of time.
+        When the network is too large to decide it, or the solver needs more work than it may spend.
 
     Notes
     -----
@@ -91,15 +102,13 @@ def find_repair(policy: Policy, table: dict[int, int], changed: list[int], secre
     model.add(some >= 1)
     model.add(some <= len(changed) - 1)
     solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = SECONDS
-    solver.parameters.num_workers = 1
     solver.parameters.random_seed = 1
-    status = solver.solve(model)
+    status = (Effort(REPAIR) if effort is None else effort.at_most(REPAIR)).solve(solver, model)
     if status == cp_model.INFEASIBLE:
         return False
     if status in (cp_model.FEASIBLE, cp_model.OPTIMAL):
         return True
-    raise _undecided("the solver ran out of time.")
+    raise _undecided("the solver did not settle it with the effort it may spend.")
 
 
 def _undecided(why: str) -> RefusedError:

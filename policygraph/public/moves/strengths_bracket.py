@@ -69,7 +69,7 @@ class Occurrence:
 
     Examples
     --------
-    >>> Occurrence("unknown", None, "time was out").possible
+    >>> Occurrence("unknown", None, "the effort was spent").possible
     True
     """
 

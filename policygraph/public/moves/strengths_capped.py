@@ -1,6 +1,6 @@
 """Moves with at most m records added and m removed, listed by sums of columns without a Graver basis.
 
-Imports :mod:`policygraph.errors`, the ``strengths_*`` modules beside it and ``strengths_capped_search``.
+Imports :mod:`policygraph.effort`, :mod:`policygraph.errors`, the ``strengths_*`` modules beside it and ``strengths_capped_search``.
 """
 
 from __future__ import annotations
@@ -8,11 +8,13 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain, combinations, combinations_with_replacement, product
 from typing import Any
 
 import numpy as np
 
+from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError, RefusedError
 from policygraph.public.moves.strengths_bracket import (
     Bracket,
@@ -29,17 +31,16 @@ from policygraph.public.moves.strengths_columns import (
     Classes,
     Ints,
     classes_of,
-    instant,
-    out_of_time,
     read_capacity,
     read_matrix,
     record_total,
     representatives,
-    seconds_left,
 )
 
 FEW_SUMS = 20_000
 """Up to so many multisets the listing is faster than starting a solver."""
+QUICK = 3 * SECOND
+"""Work on a first, short search."""
 
 
 def read_cap(m: int) -> int:
@@ -69,7 +70,7 @@ def capped_moves(
     capacity: int | None = None,
     *,
     max_moves: int | None = None,
-    deadline: float | None = None,
+    effort: Effort | None = None,
 ) -> Ints:
     """List all minimal moves with at most m records added and at most m removed, one of each pair of signs.
 
@@ -83,8 +84,8 @@ def capped_moves(
         Most records of a cell; None for no limit.
     max_moves
         Give up beyond so many moves.
-    deadline
-        Give up after so many seconds.
+    effort
+        Give up when this work is spent; None for no end.
 
     Returns
     -------
@@ -114,15 +115,15 @@ def capped_moves(
     room = read_capacity(capacity)
     if cap == 0 or room == 0:
         return np.zeros((0, read.shape[1]), dtype=np.int64)
-    limits = Limits(max_moves, instant(deadline))
+    limits = Limits(max_moves, Effort() if effort is None else effort)
     groups = classes_of(read)
-    limits.check(0)
+    limits.check(0, read.size // 100)
     rows = list(_simple_moves(groups, read.shape[1], limits))
     balanced = record_total(read) is not None
     for removed, added in class_moves(groups.columns, cap, balanced, limits):
         for row in _spread(removed, added, groups, read.shape[1], room):
             rows.append(row)
-            limits.check(len(rows))
+            limits.check(len(rows), 10)
     return np.array(rows, dtype=np.int64).reshape(-1, read.shape[1])
 
 
@@ -134,7 +135,7 @@ def _simple_moves(groups: Classes, cells: int, limits: Limits) -> Iterator[Ints]
         row[added] = 1
         if removed is not None:
             row[removed] = -1
-        limits.check(found)
+        limits.check(found, 2)
         yield row
 
 
@@ -166,7 +167,7 @@ def longest_capped(
     *,
     capacity: int | None = None,
     max_moves: int | None = 500_000,
-    deadline: float | None = None,
+    effort: Effort | None = None,
 ) -> Bracket:
     """Find the move of at most m added and m removed records that changes a query's answer the most.
 
@@ -178,7 +179,7 @@ def longest_capped(
         Integer matrix of the query; None is the table itself.
     norm
         "l1", or "l2" for the squared Euclidean norm.
-    max_moves, deadline
+    max_moves, effort
         Limits of the listing and of the search; beyond them a bracket is returned.
 
     Returns
@@ -202,28 +203,29 @@ def longest_capped(
     wanted = read_query(query, read.shape[1])
     kind = read_norm(norm)
     room = read_capacity(capacity)
-    until = instant(deadline)
+    work = Effort() if effort is None else effort
     copies = (1 if wanted is not None else 2) if room is None else max(2, -(-cap // max(room, 1)))
     kept = representatives(read, wanted, copies)
     small = np.ascontiguousarray(read[:, kept])
     answer = None if wanted is None else np.ascontiguousarray(wanted[:, kept])
     ceiling = _ceiling(answer, cap, room, kind)
-    half = None if until is None else (seconds_left(until) or 0.0) / 2
+    half = work.share(1, 2)
     quick: Bracket | None = None
     if kind == "l1" and sums_under(len(kept), cap) > FEW_SUMS:
         # often the ceiling itself is reached, which a short search shows without any listing
-        soon = instant(3.0 if half is None else min(3.0, half))
-        quick = longest_by_cuts(small, cap, answer, room, ceiling, soon, most_cuts=40)
+        quick = longest_by_cuts(small, cap, answer, room, ceiling, half.at_most(QUICK), most_cuts=40)
         if quick.exact:
             return _grown(quick, kept, read.shape[1])
         ceiling = quick.upper
     try:
-        listed = capped_moves(small, cap, room, max_moves=max_moves, deadline=half)
+        listed = capped_moves(small, cap, room, max_moves=max_moves, effort=half)
     except RefusedError as refusal:
-        if kind == "l1" and small.shape[1] and not out_of_time(until):
-            found = longest_by_cuts(small, cap, answer, room, ceiling, until)
-            better = found if quick is None or found.method != "bound" else quick
-            return _grown(better, kept, read.shape[1])
+        if kind == "l1" and small.shape[1] and not work.done:
+            found = longest_by_cuts(small, cap, answer, room, ceiling, work)
+            if quick is not None and (found.method == "bound" or quick.lower > found.lower):
+                # the short search may have met the longer move; the upper bound was handed on
+                found = replace(quick, upper=min(quick.upper, found.upper))
+            return _grown(found, kept, read.shape[1])
         if quick is not None:
             return _grown(quick, kept, read.shape[1])
         reason = (

@@ -1,6 +1,6 @@
 """Minimal zero sums of distinct columns with at most so many records on each side.
 
-Owns the join of equal sums that ``strengths_capped`` spreads over the cells. Imports :mod:`policygraph.errors`,
+Owns the join of equal sums that ``strengths_capped`` spreads over the cells. Imports :mod:`policygraph.effort`, :mod:`policygraph.errors`,
 :mod:`policygraph.exact` and ``strengths_columns``.
 """
 
@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
+from math import comb
 
 import numpy as np
 import numpy.typing as npt
 
+from policygraph.effort import Effort
 from policygraph.errors import RefusedError
 from policygraph.exact import brief
-from policygraph.public.moves.strengths_columns import Ints, linear_hash, out_of_time
+from policygraph.public.moves.strengths_columns import Ints, linear_hash
 
 MOST_SUMS = 2_000_000
 """Multisets of columns that are held at once."""
@@ -33,21 +35,22 @@ Indices = npt.NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Limits:
-    """Most moves and the last instant of a listing.
+    """Most moves and most work of a listing.
 
     Examples
     --------
-    >>> Limits(10, None).check(10)
+    >>> Limits(10).check(10)
     """
 
-    moves: int | None
-    until: float | None
+    moves: int | None = None
+    effort: Effort = field(default_factory=Effort)
 
-    def check(self, found: int) -> None:
-        """Refuse to go on when a limit is passed."""
-        if out_of_time(self.until):
+    def check(self, found: int, work: int = 0) -> None:
+        """Count work, and refuse to go on when a limit is passed."""
+        self.effort.spend(work)
+        if self.effort.done:
             raise RefusedError(
-                "The deadline passed before all moves under the cap were listed. Allow more time, lower the cap, "
+                f"Not all moves under the cap were listed: {self.effort.ended_by}. Allow more effort, lower the cap, "
                 "or ask for a bound.",
                 code="moves.cap-deadline",
                 found=found,
@@ -95,7 +98,7 @@ def class_moves(
 
     Examples
     --------
-    >>> list(class_moves(np.array([[1, 0], [1, 1], [1, 2]]), 3, True, Limits(None, None)))
+    >>> list(class_moves(np.array([[1, 0], [1, 1], [1, 2]]), 3, True, Limits()))
     [((1, 1), (0, 2))]
 
     Raises
@@ -111,7 +114,7 @@ def class_moves(
     hashes = linear_hash(columns)
     sides = []
     for s in range(cap + 1):
-        limits.check(0)
+        limits.check(0, comb(count + s - 1, s) * (s + 2) // 4)
         listed = list(combinations_with_replacement(range(count), s))
         picked = np.array(listed, dtype=np.int32).reshape(len(listed), s)
         sides.append(_Side(picked, hashes))
@@ -123,7 +126,7 @@ def class_moves(
                 continue
             for left, right, looked in _matches(sides[a], sides[b], a == b):
                 budget -= looked
-                limits.check(0)
+                limits.check(0, 50 + looked * (a + b + 1) // 20)
                 if budget < 0:
                     raise RefusedError(
                         f"More than {MOST_MATCHES} pairs of equal sums under a cap of {cap}. Lower the cap, reduce "
@@ -132,11 +135,13 @@ def class_moves(
                     )
                 first, second = sides[a].picked[left], sides[b].picked[right]
                 if a + b <= FEW_RECORDS:
+                    limits.check(0, 10 * (1 << (a + b)) + len(first) * (1 << (a + b)) // 100)
                     good = _minimal(columns, hashes, first, second)
                 else:
                     good = _holds_none(columns, first, second, found, limits)
                 for r, s in zip(first[good].tolist(), second[good].tolist()):
                     found.append((r, s))
+                    limits.effort.spend(3)
                     yield tuple(r), tuple(s)
 
 
@@ -145,7 +150,7 @@ class _Side:
 
     def __init__(self, picked: npt.NDArray[np.int32], hashes: npt.NDArray[np.uint64]) -> None:
         sums: npt.NDArray[np.uint64] = hashes[picked].sum(axis=1, dtype=np.uint64)
-        order = np.argsort(sums)
+        order = np.argsort(sums, kind="stable")  # the order of equal sums must not depend on the machine
         self.picked = picked[order]
         self.sums = sums[order]
 
@@ -212,6 +217,7 @@ def _holds_none(
         for x in range(picked.shape[1]):
             np.add.at(counts[side], (picked[:, x], np.arange(len(here))), 1)
     clear = np.ones(len(here), dtype=bool)
+    limits.check(0, len(found) * (10 + len(here) // 100))
     for r, s in found:
         if len(r) + len(s) < size:
             for one, other in ((r, s), (s, r)):
@@ -220,7 +226,6 @@ def _holds_none(
                     for c, times in Counter(part).items():
                         inside &= counts[side, c] >= times
                 clear &= ~inside
-    limits.check(0)
     good[here] = clear
     return good
 

@@ -1,6 +1,6 @@
 """Longest move under a cap by CP-SAT: kernel vectors that are not minimal are cut off one by one.
 
-Imports :mod:`policygraph.errors`, :mod:`policygraph.exact`, ``graver_minimal`` and the ``strengths_*`` modules beside it.
+Imports :mod:`policygraph.effort`, :mod:`policygraph.errors`, :mod:`policygraph.exact`, ``graver_minimal`` and the ``strengths_*`` modules beside it.
 """
 
 from __future__ import annotations
@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from policygraph.effort import Effort
 from policygraph.errors import RefusedError
 from policygraph.exact import brief
 from policygraph.public.moves.graver_minimal import decompose
 from policygraph.public.moves.strengths_bracket import Bracket, lengths, removed_part, witness_of
-from policygraph.public.moves.strengths_columns import Ints, out_of_time, seconds_left
+from policygraph.public.moves.strengths_columns import Ints
 
 MOST_CUTS = 5_000
 """Vectors that are cut off before the bracket is returned as it stands."""
-CELLS_A_SECOND = 10_000
-"""A search is not begun on more cells than so many for each second that is left: stating it would take too long."""
+A_CELL = 100
+"""Work of stating a cell to the solver: a search is not begun on more cells than what is left can state."""
 
 
 def longest_by_cuts(
@@ -27,7 +28,7 @@ def longest_by_cuts(
     query: Ints | None,
     capacity: int | None,
     ceiling: int,
-    until: float | None,
+    effort: Effort | None = None,
     most_cuts: int = MOST_CUTS,
 ) -> Bracket:
     """Bracket the largest L1 answer to a minimal move under a cap.
@@ -38,8 +39,8 @@ def longest_by_cuts(
         The problem; the query None is the table itself.
     ceiling
         A proved upper bound to start from.
-    until
-        Instant to stop at.
+    effort
+        Work that may be spent; None for no end.
     most_cuts
         Vectors to cut off before stopping.
 
@@ -50,7 +51,7 @@ def longest_by_cuts(
 
     Examples
     --------
-    >>> longest_by_cuts(np.array([[1, 1, 1], [0, 1, 2]]), 5, None, None, 10, None).upper
+    >>> longest_by_cuts(np.array([[1, 1, 1], [0, 1, 2]]), 5, None, None, 10).upper
     4
 
     Notes
@@ -59,18 +60,19 @@ def longest_by_cuts(
     When the longest vector is a sum of smaller moves, every vector that contains one of these parts is that part
     itself, which is weighed, or not minimal; cutting off the vectors that contain it loses nothing.
     """
+    work = Effort() if effort is None else effort
     try:
-        search = _Cuts(matrix, cap, query, capacity, until)
+        search = _Cuts(matrix, cap, query, capacity, work)
     except RefusedError as late:
         reason = f"a move of {brief(cap)} added and {brief(cap)} removed records, each as long as the longest column ({late})"
         return Bracket(0, ceiling, None, "bound", reason, "l1")
     best, move, upper = 0, None, ceiling
     reason = "the search over all kernel vectors under the cap was completed"
     while upper > best:
-        if out_of_time(until) or search.cuts > most_cuts:
+        if work.done or search.cuts > most_cuts:
             reason = "the search was stopped; the solver's bound over all kernel vectors under the cap holds"
             break
-        point, bound = search.solve(best + 1, upper, until)
+        point, bound = search.solve(best + 1, upper, work)
         if bound is not None:
             upper = max(best, min(upper, bound))
         if point is None:
@@ -82,7 +84,7 @@ def longest_by_cuts(
             continue
         try:
             held = np.flatnonzero(point)
-            pieces = decompose(matrix[:, held], point[held])
+            pieces = decompose(matrix[:, held], point[held], effort=work)
         except RefusedError:
             reason = "a long move could not be split; the solver's bound over all kernel vectors holds"
             break
@@ -101,13 +103,16 @@ class _Cuts:
     """The model: added and removed records of each cell, and the length of the answer as objective."""
 
     def __init__(
-        self, matrix: Ints, cap: int, query: Ints | None, capacity: int | None, until: float | None
+        self, matrix: Ints, cap: int, query: Ints | None, capacity: int | None, effort: Effort
     ) -> None:
-        if until is not None and matrix.shape[1] > CELLS_A_SECOND * (seconds_left(until) or 0.0):
+        # the constraints and the query, all of which are stated
+        stated = A_CELL * matrix.shape[1] + (matrix.size + (0 if query is None else query.size)) // 5
+        if not effort.affords(stated):
             raise RefusedError(
-                f"{matrix.shape[1]:,} cells are too many to search in the time that is left. Allow more time.",
+                f"{matrix.shape[1]:,} cells are too many to search with the effort that is left. Allow more effort.",
                 code="moves.cap-deadline",
             )
+        effort.spend(stated)
         from ortools.sat.python import cp_model
 
         self.cp = cp_model
@@ -157,15 +162,11 @@ class _Cuts:
         self.model.add_bool_or(literals)
         self.cuts += 1
 
-    def solve(self, least: int, most: int, until: float | None) -> tuple[Ints | None, int | None]:
+    def solve(self, least: int, most: int, effort: Effort) -> tuple[Ints | None, int | None]:
         """A vector of length ``least`` or more and a proved bound; (None, bound) when none is left."""
         solver = self.cp.CpSolver()
-        solver.parameters.num_workers = 1
-        left = seconds_left(until)
-        if left is not None:
-            solver.parameters.max_time_in_seconds = left
         self.model.add(self.length >= least)
-        status = solver.solve(self.model)
+        status = effort.solve(solver, self.model)
         if status == self.cp.INFEASIBLE:
             return None, least - 1
         if status not in (self.cp.OPTIMAL, self.cp.FEASIBLE):

@@ -7,7 +7,6 @@ Owns what the enumerations of ``strengths_markov`` and ``strengths_capped`` shar
 from __future__ import annotations
 
 import operator
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -94,39 +93,6 @@ def read_capacity(capacity: int | None) -> int | None:
             value=capacity,
         )
     return value
-
-
-def instant(deadline: float | None) -> float | None:
-    """Turn a number of seconds from now into an instant of ``time.monotonic``.
-
-    Examples
-    --------
-    >>> instant(None) is None, instant(5) > instant(4)
-    (True, True)
-    """
-    return None if deadline is None else time.monotonic() + deadline
-
-
-def seconds_left(until: float | None) -> float | None:
-    """Seconds until an instant, never negative; None for no limit.
-
-    Examples
-    --------
-    >>> seconds_left(None) is None, seconds_left(0.0)
-    (True, 0.0)
-    """
-    return None if until is None else max(0.0, until - time.monotonic())
-
-
-def out_of_time(until: float | None) -> bool:
-    """Whether an instant has passed.
-
-    Examples
-    --------
-    >>> out_of_time(None), out_of_time(0.0)
-    (False, True)
-    """
-    return seconds_left(until) == 0.0
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Markov moves: at most four non-zero cells, all +1 or -1, found directly by sums of columns.
 
-Imports only :mod:`policygraph.errors` and the ``strengths_*`` modules beside it; no Graver basis is needed.
+Imports only :mod:`policygraph.effort`, :mod:`policygraph.errors` and the ``strengths_*`` modules beside it; no Graver basis is needed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from policygraph.effort import Effort
 from policygraph.errors import RefusedError
 from policygraph.public.moves.strengths_bracket import (
     Bracket,
@@ -27,20 +28,17 @@ from policygraph.public.moves.strengths_columns import (
     Ints,
     change_vector,
     classes_of,
-    instant,
     linear_hash,
-    out_of_time,
     read_capacity,
     read_matrix,
     record_total,
     representatives,
-    seconds_left,
 )
 
 FIRST_CELLS = 600
 """With more cells a longest Markov move is looked for among so many first."""
-PAIRS_A_SECOND = 5_000_000
-"""Sums of two columns are not begun if there are more than so many for each second that is left."""
+PAIRS_A_UNIT = 5
+"""Sums of two columns that make a unit of work; they are not begun when what is left does not suffice."""
 MOST_PAIRS = 50_000_000
 """Pairs of distinct columns that are held at once; 10,000 distinct columns."""
 
@@ -188,7 +186,7 @@ class _Pairs:
         self.first = first.astype(np.int32)
         self.second = second.astype(np.int32)
         sums = hashes[self.first] + hashes[self.second]
-        self.order = np.argsort(sums)
+        self.order = np.argsort(sums, kind="stable")  # equal sums in one order on every machine
         self.sums = sums[self.order]
 
     def quads(self, most: int = 1 << 12) -> Iterator[npt.NDArray[np.int32]]:
@@ -269,7 +267,7 @@ def longest_markov(
     norm: str = "l1",
     *,
     capacity: int | None = None,
-    deadline: float | None = None,
+    effort: Effort | None = None,
 ) -> Bracket:
     """Find the Markov move that changes a query's answer the most.
 
@@ -283,13 +281,13 @@ def longest_markov(
         "l1", or "l2" for the squared Euclidean norm.
     capacity
         Most records of a cell; None for no limit.
-    deadline
-        Seconds after which a bound is returned instead.
+    effort
+        Work after which a bound is returned instead; None for no end.
 
     Returns
     -------
     Bracket
-        Exact unless the deadline passed or there are too many distinct columns.
+        Exact unless the effort was spent or there are too many distinct columns.
 
     Examples
     --------
@@ -300,7 +298,7 @@ def longest_markov(
     -----
     Cells with equal columns in matrix and query are exchangeable and four copies of each suffice. A Markov
     move touches at most four cells, so by the triangle inequality its answer is no longer than the four
-    longest columns of the query together; this bound ends the search early and answers when time is out.
+    longest columns of the query together; this bound ends the search early and answers when the effort is spent.
     """
     read = read_matrix(matrix)
     wanted = read_query(query, read.shape[1])
@@ -311,8 +309,9 @@ def longest_markov(
     ceiling = _four_columns(wanted, kept, kind)
     small = np.ascontiguousarray(read[:, kept])
     answer = None if wanted is None else np.ascontiguousarray(wanted[:, kept])
+    work = Effort() if effort is None else effort
     try:
-        best, move, bound, complete = _longest(small, answer, kind, ceiling, instant(deadline))
+        best, move, bound, complete = _longest(small, answer, kind, ceiling, work)
     except RefusedError as refusal:
         reason = f"a Markov move touches at most four cells, one record each ({refusal})"
         return Bracket(0, ceiling, None, "bound", reason, kind)
@@ -323,7 +322,7 @@ def longest_markov(
         )
     else:
         method = "bound"
-        reason = "time was out; the unlisted Markov moves touch at most four cells, one record each"
+        reason = f"the unlisted Markov moves touch at most four cells, one record each; {work.ended_by}"
     if move is None:
         return Bracket(0, bound, None, method, reason, kind)
     full = np.zeros(read.shape[1], dtype=np.int64)
@@ -343,24 +342,28 @@ def _four_columns(query: Ints | None, kept: list[int], norm: Norm) -> int:
 
 
 def _longest(
-    matrix: Ints, query: Ints | None, norm: Norm, ceiling: int, until: float | None
+    matrix: Ints, query: Ints | None, norm: Norm, ceiling: int, effort: Effort
 ) -> tuple[int, Ints | None, int, bool]:
     best, move = 0, None
     cells = matrix.shape[1]
     if cells > FIRST_CELLS:
         # often a move among some of the cells reaches the ceiling already
         part = None if query is None else query[:, :FIRST_CELLS]
-        best, short, _, _ = _longest(matrix[:, :FIRST_CELLS], part, norm, ceiling, until)
+        best, short, _, _ = _longest(matrix[:, :FIRST_CELLS], part, norm, ceiling, effort)
         if short is not None:
             move = np.concatenate([short, np.zeros(cells - FIRST_CELLS, dtype=np.int64)])
         if best >= ceiling:
             return best, move, best, True
-        if out_of_time(until):
+        if effort.done:
             return best, move, ceiling, False
+    effort.spend(matrix.size // 100)
     search = _Search(matrix)
-    left, count = seconds_left(until), len(search.columns)
-    if left is not None and cells > FIRST_CELLS and count * (count + 1) // 2 > PAIRS_A_SECOND * left:
+    count = len(search.columns)
+    sums = count * (count + 1) // 2 // PAIRS_A_UNIT
+    if cells > FIRST_CELLS and not effort.affords(sums):
         return best, move, ceiling, False
+    effort.spend(sums)
+    width = matrix.shape[0] + (1 if query is None else query.shape[0])
     by_cell = None if query is None else np.ascontiguousarray(query.T)
     for size in (4, 3, 2, 1):
         if query is None and best >= size:
@@ -376,7 +379,8 @@ def _longest(
                     )
             if best >= ceiling or (query is None and best == size):
                 break
-            if out_of_time(until):
+            effort.spend(20 + len(rows) * (10 + width) // 50)
+            if effort.done:
                 return best, move, ceiling, False
         if best >= ceiling:
             break

@@ -1,6 +1,6 @@
 """Positive moves: a removed and an added record that no shorter change exchanges.
 
-Imports :mod:`policygraph.errors`, ``graver_minimal``, ``values_presolve`` and the ``strengths_*`` modules beside it.
+Imports :mod:`policygraph.effort`, :mod:`policygraph.errors`, ``graver_minimal``, ``values_presolve`` and the ``strengths_*`` modules beside it.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from policygraph.errors import ConstraintError, InputError
+from policygraph.effort import Effort
+from policygraph.errors import ConstraintError, InputError, RefusedError
 from policygraph.public.moves.graver_minimal import find_smaller
 from policygraph.public.moves.strengths_bracket import Occurrence, removed_part
 from policygraph.public.moves.strengths_columns import (
     Ints,
-    instant,
     read_capacity,
     read_matrix,
     read_vector,
@@ -39,7 +39,7 @@ class Reason:
     alternative
         A shorter change that exchanges a removed and an added record of the move.
     proved
-        False when time was out; the move then counts as positive.
+        False when the effort was spent; the move then counts as positive.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class Reason:
 
 
 def is_positive(
-    matrix: Any, table: Any, move: Any, *, capacity: int | None = None, deadline: float | None = None
+    matrix: Any, table: Any, move: Any, *, capacity: int | None = None, effort: Effort | None = None
 ) -> tuple[bool, Reason]:
     """Decide whether a table and the table after a move are positive neighbours.
 
@@ -71,8 +71,8 @@ def is_positive(
         Change of the cells.
     capacity
         Most records of a cell; None for no limit.
-    deadline
-        Seconds after which an open question counts as positive.
+    effort
+        Work after which an open question counts as positive; None for no end.
 
     Returns
     -------
@@ -105,17 +105,23 @@ def is_positive(
     _check_pair(read, before, change, room)
     if not change.any():
         return False, Reason("the tables are equal")
-    smaller = find_smaller(read, change)
+    try:
+        smaller = find_smaller(read, change, effort=effort)
+    except RefusedError:
+        if effort is None or not effort.done:
+            raise
+        return True, Reason(
+            "the effort was spent before the move was tested; counted as positive", proved=False
+        )
     if smaller is not None:
         return False, Reason("a smaller change keeps the constraints", alternative=plain(smaller))
     simple = simple_reason(change)
     if simple is not None:
         return True, simple
-    until = instant(deadline)
-    forth = from_table(read, before, change, room, until)
+    forth = from_table(read, before, change, room, effort)
     if forth.alternative is None:
         return True, forth
-    back = from_table(read, before + change, -change, room, until)
+    back = from_table(read, before + change, -change, room, effort)
     return (True, back) if back.alternative is None else (False, forth)
 
 
@@ -169,7 +175,9 @@ def _pairs(change: Ints) -> Iterator[tuple[int, int]]:
         yield from ((t, u) for u in added)
 
 
-def from_table(matrix: Ints, table: Ints, change: Ints, capacity: int | None, until: float | None) -> Reason:
+def from_table(
+    matrix: Ints, table: Ints, change: Ints, capacity: int | None, effort: Effort | None
+) -> Reason:
     """Literal definition from one table: a pair without alternative, or the last alternative met.
 
     Examples
@@ -183,11 +191,11 @@ def from_table(matrix: Ints, table: Ints, change: Ints, capacity: int | None, un
     for t, u in _pairs(change):
         if any(m[t] < 0 < m[u] for m in known):
             continue
-        status, found = alternative(matrix, table, t, u, shorter, capacity, until)
+        status, found = alternative(matrix, table, t, u, shorter, capacity, effort)
         if found is None:
             text = f"no shorter change removes a record of cell {t} and adds one to cell {u}"
             if status == "unknown":
-                text = "time was out before a shorter exchange was found or excluded; counted as positive"
+                text = "the effort was spent before a shorter exchange was found or excluded; counted as positive"
             return Reason(text, (t, u), proved=status == "none")
         known.append(found)
     return Reason(
@@ -203,7 +211,7 @@ def alternative(
     added: int,
     most: int,
     capacity: int | None,
-    until: float | None = None,
+    effort: Effort | None = None,
 ) -> tuple[Status, tuple[int, ...] | None]:
     """Find a valid change of at most ``most`` records that removes and adds a record of the given cells.
 
@@ -226,7 +234,7 @@ def alternative(
     both = np.hstack([matrix, -matrix[:, taken]])
     status, point = Points(
         both, [0] * len(matrix), low.tolist(), high.tolist(), at_most=([1] * len(low), most)
-    ).find(until)
+    ).find(effort)
     if point is None:
         return status, None
     change = np.array(point[:cells], dtype=np.int64)
@@ -240,7 +248,7 @@ def positive_table(
     *,
     capacity: int | None = None,
     values: Sequence[int | None] | None = None,
-    deadline: float | None = None,
+    effort: Effort | None = None,
 ) -> Occurrence:
     """Look for a table on which a minimal move is positive.
 
@@ -254,8 +262,8 @@ def positive_table(
         Most records of a cell; None for no limit.
     values
         Published values the table must have; None where not told.
-    deadline
-        Seconds after which the answer is "unknown".
+    effort
+        Work after which the answer is "unknown"; None for no end.
 
     Returns
     -------
@@ -278,10 +286,9 @@ def positive_table(
     change = read_vector(move, read.shape[1], "move")
     room = read_capacity(capacity)
     told = None if values is None else read_values(values, read.shape[0])
-    until = instant(deadline)
     answers = []
     for step in (change, -change):
-        answer = _somewhere(read, step, room, told, until)
+        answer = _somewhere(read, step, room, told, effort)
         if answer.status == "yes" and answer.table is not None:
             start = np.array(answer.table, dtype=np.int64)
             return Occurrence("yes", plain(start if step is change else start + step), answer.reason)
@@ -290,11 +297,15 @@ def positive_table(
 
 
 def _somewhere(
-    matrix: Ints, change: Ints, capacity: int | None, told: tuple[int | None, ...] | None, until: float | None
+    matrix: Ints,
+    change: Ints,
+    capacity: int | None,
+    told: tuple[int | None, ...] | None,
+    effort: Effort | None,
 ) -> Occurrence:
     if capacity is None and told is None:
         table = removed_part(change)
-        reason = simple_reason(change) or from_table(matrix, table, change, None, until)
+        reason = simple_reason(change) or from_table(matrix, table, change, None, effort)
         if reason.alternative is not None:
             return Occurrence("no", None, reason.text)
         return Occurrence("yes" if reason.proved else "unknown", plain(table), reason.text)
@@ -316,13 +327,13 @@ def _somewhere(
     for t, u in pairs:
         tables = Points(rows, wanted, lower, upper)
         while True:
-            status, point = tables.find(until)
+            status, point = tables.find(effort)
             if point is None:
                 open_pairs |= status == "unknown"
                 break
             if simple is not None:
                 return Occurrence("yes", point, simple.text)
-            status, met = alternative(matrix, np.array(point), t, u, shorter, capacity, until)
+            status, met = alternative(matrix, np.array(point), t, u, shorter, capacity, effort)
             if met is None and status == "none":
                 text = (
                     f"on this table no shorter change removes a record of cell {t} and adds one to cell {u}"
@@ -333,7 +344,7 @@ def _somewhere(
                 break
             tables.clauses.append(_blocked(met, capacity))
     if open_pairs:
-        return Occurrence("unknown", None, "time was out, or the values leave a cell unlimited")
+        return Occurrence("unknown", None, "the effort was spent, or the values leave a cell unlimited")
     return Occurrence("no", None, "on every table each exchange of the move is made by a shorter change")
 
 

@@ -1,6 +1,6 @@
 """Lists of moves: which are positive on some table, and which of these is the longest.
 
-Imports ``strengths_positive`` and the ``strengths_*`` modules it rests on.
+Imports :mod:`policygraph.effort`, ``strengths_positive`` and the ``strengths_*`` modules it rests on.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from policygraph.effort import Effort
 from policygraph.public.moves.strengths_bracket import (
     Bracket,
     Occurrence,
@@ -19,13 +20,7 @@ from policygraph.public.moves.strengths_bracket import (
     removed_part,
     witness_of,
 )
-from policygraph.public.moves.strengths_columns import (
-    Ints,
-    instant,
-    read_capacity,
-    read_matrix,
-    seconds_left,
-)
+from policygraph.public.moves.strengths_columns import Ints, read_capacity, read_matrix
 from policygraph.public.moves.strengths_positive import from_table, plain, positive_table, simple_reason
 
 
@@ -35,7 +30,7 @@ def positive_moves(
     *,
     capacity: int | None = None,
     basis: Any = None,
-    deadline: float | None = None,
+    effort: Effort | None = None,
 ) -> Ints:
     """Keep the minimal moves that are positive on some table.
 
@@ -50,8 +45,8 @@ def positive_moves(
     basis
         All minimal moves (one of each pair of signs), when known; makes the answer fast without a solver.
         It must hold every minimal move shorter than those asked for.
-    deadline
-        Seconds after which undecided moves are kept, which is the safe side.
+    effort
+        Work after which undecided moves are kept, which is the safe side; None for no end.
 
     Returns
     -------
@@ -74,25 +69,28 @@ def positive_moves(
     listed = read_matrix(moves, "moves", read.shape[1])
     room = read_capacity(capacity)
     known = _Known(listed if basis is None else read_matrix(basis, "basis", read.shape[1]))
-    until = instant(deadline)
+    work = Effort() if effort is None else effort
     kept = [
-        i for i, g in enumerate(listed) if _decide(read, g, known, room, basis is not None, until).possible
+        i for i, g in enumerate(listed) if _decide(read, g, known, room, basis is not None, work).possible
     ]
     return listed[kept]
 
 
 def _decide(
-    matrix: Ints, change: Ints, known: _Known, capacity: int | None, complete: bool, until: float | None
+    matrix: Ints, change: Ints, known: _Known, capacity: int | None, complete: bool, effort: Effort
 ) -> Occurrence:
     """Positive on some table, in one direction or the other."""
     if capacity is not None:
-        return positive_table(matrix, change, capacity=capacity, deadline=seconds_left(until))
+        return positive_table(matrix, change, capacity=capacity, effort=effort)
     simple = simple_reason(change)
     if simple is not None:
         return Occurrence("yes", plain(removed_part(change)), simple.text)
     answer = Occurrence("no", None, "each exchange of the move is made by a shorter change")
     for step in (change, -change):
         table = removed_part(step)
+        if effort.done:
+            return Occurrence("unknown", None, "the effort was spent")
+        effort.spend(30 + len(known.moves) // 400)
         open_pairs = _uncovered(step, table, known)
         if not open_pairs:
             continue
@@ -101,7 +99,7 @@ def _decide(
             return Occurrence(
                 "yes", start, f"no shorter change exchanges the records of cells {open_pairs[0]}"
             )
-        reason = from_table(matrix, table, step, None, until)
+        reason = from_table(matrix, table, step, None, effort)
         if reason.alternative is None:
             if reason.proved:
                 return Occurrence("yes", start, reason.text)
@@ -168,13 +166,13 @@ def longest_positive(
     *,
     capacity: int | None = None,
     basis: Any = None,
-    deadline: float | None = None,
+    effort: Effort | None = None,
 ) -> Bracket:
     """Find the positive move that changes a query's answer the most.
 
     Parameters
     ----------
-    matrix, moves, capacity, basis, deadline
+    matrix, moves, capacity, basis, effort
         As for :func:`positive_moves`; ``moves`` must hold all minimal moves, one of each pair of signs.
     query
         Integer matrix of the query; None is the table itself.
@@ -184,7 +182,7 @@ def longest_positive(
     Returns
     -------
     Bracket
-        Exact unless time was out.
+        Exact unless the effort was spent.
 
     Examples
     --------
@@ -197,21 +195,21 @@ def longest_positive(
     kind = read_norm(norm)
     room = read_capacity(capacity)
     known = _Known(listed if basis is None else read_matrix(basis, "basis", read.shape[1]))
-    until = instant(deadline)
+    work = Effort() if effort is None else effort
     values = lengths(wanted, listed, kind)
     upper: int | None = None
     reason = "moves were taken from the longest down; every longer one is positive on no table"
     for i in np.argsort(-values, kind="stable").tolist():
-        answer = _decide(read, listed[i], known, room, basis is not None, until)
+        answer = _decide(read, listed[i], known, room, basis is not None, work)
         if not answer.possible:
             continue
         if upper is None:
             upper = int(values[i])
         if answer.status == "yes" and answer.table is not None:
             if upper > values[i]:
-                reason = "time was out; undecided moves count as positive"
+                reason = f"undecided moves count as positive; {work.ended_by}"
             witness = witness_of(np.array(answer.table), listed[i])
             return Bracket(int(values[i]), upper, witness, "descent", reason, kind)
     if upper is None:
         return Bracket(0, 0, None, "descent", "no move is positive", kind)
-    return Bracket(0, upper, None, "descent", "time was out; undecided moves count as positive", kind)
+    return Bracket(0, upper, None, "descent", f"undecided moves count as positive; {work.ended_by}", kind)

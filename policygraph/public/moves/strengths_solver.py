@@ -1,6 +1,6 @@
 """Integer points by OR-Tools CP-SAT: found points are re-checked exactly, "none" only on a proof.
 
-Imports only :mod:`policygraph.errors` and ``strengths_columns``.
+Imports only :mod:`policygraph.effort`, :mod:`policygraph.errors` and ``strengths_columns``.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from policygraph.effort import Effort
 from policygraph.errors import RefusedError
-from policygraph.public.moves.strengths_columns import Ints, seconds_left
+from policygraph.public.moves.strengths_columns import Ints
 
 Status = Literal["found", "none", "unknown"]
 
@@ -39,13 +40,14 @@ class Points:
     clauses: list[list[tuple[int, Literal["<=", ">="], int]]] = field(default_factory=list)
     at_most: tuple[Sequence[int], int] | None = None
 
-    def find(self, until: float | None = None) -> tuple[Status, tuple[int, ...] | None]:
-        """Find a point, prove that there is none, or give up at the instant ``until``."""
+    def find(self, effort: Effort | None = None) -> tuple[Status, tuple[int, ...] | None]:
+        """Find a point, prove that there is none, or give up when the effort is spent (None: no end)."""
         if any(u is not None and u < low for low, u in zip(self.lower, self.upper)):
             return "none", None
-        left = seconds_left(until)
-        if left == 0.0:
+        work = Effort() if effort is None else effort
+        if work.done:
             return "unknown", None
+        work.spend(200 + self.matrix.size // 5 + 10 * sum(map(len, self.clauses)))
         from ortools.sat.python import cp_model
 
         model = cp_model.CpModel()
@@ -61,10 +63,7 @@ class Points:
         for clause in self.clauses:
             self._add(model, x, clause)
         solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        if left is not None:
-            solver.parameters.max_time_in_seconds = left
-        status = solver.solve(model)
+        status = work.solve(solver, model)
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             point = tuple(int(solver.value(v)) for v in x)
             self._check(point)

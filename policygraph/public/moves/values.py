@@ -1,6 +1,6 @@
 """Moves that the published values allow: a move counts only if some table with these values contains what it removes.
 
-Start here; ``values_presolve`` bounds the cells, ``values_fibre`` asks a solver about single moves. Imports :mod:`policygraph.errors`, ``graver``,
+Start here; ``values_presolve`` bounds the cells, ``values_fibre`` asks a solver about single moves. Imports :mod:`policygraph.effort`, :mod:`policygraph.errors`, ``graver``,
 ``values_presolve`` and the ``strengths_*`` modules.
 """
 
@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from policygraph.effort import Effort
 from policygraph.errors import ConstraintError, InputError, RefusedError
 from policygraph.public.moves.graver import graver_basis
 from policygraph.public.moves.strengths_bracket import (
@@ -25,14 +26,7 @@ from policygraph.public.moves.strengths_bracket import (
     witness_of,
 )
 from policygraph.public.moves.strengths_capped import capped_moves
-from policygraph.public.moves.strengths_columns import (
-    Ints,
-    instant,
-    out_of_time,
-    read_matrix,
-    record_total,
-    seconds_left,
-)
+from policygraph.public.moves.strengths_columns import Ints, read_matrix, record_total
 from policygraph.public.moves.strengths_markov import is_markov, markov_moves
 from policygraph.public.moves.strengths_positive import positive_table
 from policygraph.public.moves.values_fibre import Fibre, occurs
@@ -63,7 +57,7 @@ def moves_with_values(
     *,
     at_most_records: int | None = None,
     max_moves: int | None = None,
-    deadline: float | None = None,
+    effort: Effort | None = None,
 ) -> Ints:
     """List the minimal moves that the bounds of the cells allow, one of each pair of signs.
 
@@ -73,7 +67,7 @@ def moves_with_values(
         As for :func:`occurs`.
     at_most_records
         Cap on the records added and on those removed; None for no cap.
-    max_moves, deadline
+    max_moves, effort
         Limits after which the listing is refused.
 
     Returns
@@ -112,9 +106,9 @@ def moves_with_values(
     if at_most_records is not None:
         cap = at_most_records if cap is None else min(cap, at_most_records)
     if cap is not None and cap <= FEW_RECORDS and comb(len(kept) + cap - 1, cap) <= FEW_SUMS:
-        found = capped_moves(small, cap, largest, max_moves=max_moves, deadline=deadline)
+        found = capped_moves(small, cap, largest, max_moves=max_moves, effort=effort)
     else:
-        found = graver_basis(small, capacity=largest, max_moves=max_moves, deadline=deadline)
+        found = graver_basis(small, capacity=largest, max_moves=max_moves, effort=effort)
     if at_most_records is not None:
         sides = np.maximum(np.maximum(found, 0).sum(axis=1), np.maximum(-found, 0).sum(axis=1))
         found = found[sides <= at_most_records]
@@ -145,7 +139,7 @@ def longest_with_values(
     strength: Strength = "worst",
     at_most_records: int | None = None,
     max_moves: int | None = None,
-    deadline: float | None = None,
+    effort: Effort | None = None,
 ) -> Bracket:
     """Find the largest change of a query between neighbouring tables with the published values.
 
@@ -164,8 +158,8 @@ def longest_with_values(
         "worst", "positive" or "markov".
     at_most_records
         Cap on the records added and on those removed; None for no cap.
-    max_moves, deadline
-        Limits, the deadline in seconds; beyond them a bracket is returned.
+    max_moves, effort
+        Limits; beyond them a bracket is returned.
 
     Returns
     -------
@@ -202,17 +196,17 @@ def longest_with_values(
     read = read_matrix(matrix)
     wanted = read_query(query, read.shape[1])
     kind = read_norm(norm)
-    until = instant(deadline)
+    work = Effort() if effort is None else effort
     fibre = Fibre.of(read, values, capacity)
-    if fibre.allows(np.zeros(read.shape[1], dtype=np.int64), until).status == "no":
+    if fibre.allows(np.zeros(read.shape[1], dtype=np.int64), work).status == "no":
         raise ConstraintError(
             "No table has these values; check the published numbers.", code="values.infeasible"
         )
     try:
-        listed = _candidates(fibre, moves, strength, at_most_records, max_moves, until)
+        listed = _candidates(fibre, moves, strength, at_most_records, max_moves, work)
     except RefusedError as refusal:
         return _bound(fibre, wanted, kind, at_most_records, refusal)
-    return _descend(fibre, listed, wanted, kind, strength, until)
+    return _descend(fibre, listed, wanted, kind, strength, work)
 
 
 def _candidates(
@@ -221,26 +215,25 @@ def _candidates(
     strength: Strength,
     at_most: int | None,
     max_moves: int | None,
-    until: float | None,
+    effort: Effort,
 ) -> Ints:
     cells = fibre.matrix.shape[1]
     if moves is None and strength == "markov":
         kept = list(fibre.bounds.kept)
         most = LISTED_ENTRIES // max(1, cells)
         most = most if max_moves is None else min(most, max_moves)
-        rows = [*_within(markov_moves(np.ascontiguousarray(fibre.matrix[:, kept])), most, until)]
+        rows = [*_within(markov_moves(np.ascontiguousarray(fibre.matrix[:, kept])), most, effort)]
         listed = np.zeros((len(rows), cells), dtype=np.int64)
         if rows:
             listed[:, kept] = np.array(rows)
     elif moves is None:
-        half = None if until is None else (seconds_left(until) or 0.0) / 2
         return moves_with_values(
             fibre.matrix,
             fibre.told,
             fibre.capacity,
             at_most_records=at_most,
             max_moves=max_moves,
-            deadline=half,
+            effort=effort.share(1, 2),
         )
     else:
         listed = read_matrix(moves, "moves", cells)
@@ -252,33 +245,35 @@ def _candidates(
     return fibre.within_bounds(listed)
 
 
-def _within(moves: Iterator[Ints], most: int, until: float | None) -> Iterator[Ints]:
+def _within(moves: Iterator[Ints], most: int, effort: Effort) -> Iterator[Ints]:
     for count, move in enumerate(moves):
-        if count >= most or out_of_time(until):
+        effort.spend(10)
+        if count >= most or effort.done:
             raise RefusedError(
-                f"{count:,} Markov moves and more, too many to list. Allow more time or take the bound.",
+                f"{count:,} Markov moves and more, too many to list. Allow more effort or take the bound.",
                 code="values.max-moves",
             )
         yield move
 
 
 def _descend(
-    fibre: Fibre, moves: Ints, query: Ints | None, norm: Norm, strength: Strength, until: float | None
+    fibre: Fibre, moves: Ints, query: Ints | None, norm: Norm, strength: Strength, effort: Effort
 ) -> Bracket:
     sizes = lengths(query, moves, norm)
     upper: int | None = None
     reason = "moves were taken from the longest down; no longer one occurs on a table with these values"
     for i in np.argsort(-sizes, kind="stable").tolist():
-        if upper is not None and out_of_time(until):
+        if upper is not None and effort.done:
             break  # all that is left could only raise the lower end
-        answer = fibre.allows(moves[i], until)
+        effort.spend(20)
+        answer = fibre.allows(moves[i], effort)
         if answer.possible and strength == "positive":
             answer = positive_table(
                 fibre.matrix,
                 moves[i],
                 capacity=fibre.capacity,
                 values=fibre.told,
-                deadline=seconds_left(until),
+                effort=effort,
             )
         if not answer.possible:
             continue

@@ -1,6 +1,6 @@
 """The tables with published values: which of them allow a move.
 
-Imports :mod:`policygraph.errors`, ``values_presolve`` and the ``strengths_*`` modules it needs.
+Imports :mod:`policygraph.effort`, :mod:`policygraph.errors`, ``values_presolve`` and the ``strengths_*`` modules it needs.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from policygraph.effort import Effort
 from policygraph.errors import InputError
 from policygraph.public.moves.strengths_bracket import Occurrence, removed_part
-from policygraph.public.moves.strengths_columns import Ints, instant, read_capacity, read_matrix, read_vector
+from policygraph.public.moves.strengths_columns import Ints, read_capacity, read_matrix, read_vector
 from policygraph.public.moves.strengths_positive import plain
 from policygraph.public.moves.strengths_solver import Points
 from policygraph.public.moves.values_presolve import CellBounds, presolve_values, read_values, told_rows
@@ -25,7 +26,7 @@ def occurs(
     move: Any,
     capacity: int | None = None,
     *,
-    deadline: float | None = None,
+    effort: Effort | None = None,
 ) -> Occurrence:
     """Decide whether some table with the published values allows a move.
 
@@ -39,8 +40,8 @@ def occurs(
         Change of the cells that keeps all rows.
     capacity
         Most records of a cell; None for no limit.
-    deadline
-        Seconds after which the answer is "unknown", which counts as possible.
+    effort
+        Work after which the answer is "unknown", which counts as possible.
 
     Returns
     -------
@@ -76,7 +77,7 @@ def occurs(
             code="moves.not-in-kernel",
             value=plain(change),
         )
-    return Fibre.of(read, values, capacity).allows(change, instant(deadline))
+    return Fibre.of(read, values, capacity).allows(change, effort)
 
 
 @dataclass
@@ -120,7 +121,7 @@ class Fibre:
         kept: Ints = moves[good]
         return kept
 
-    def allows(self, change: Ints, until: float | None) -> Occurrence:
+    def allows(self, change: Ints, effort: Effort | None) -> Occurrence:
         """Whether some table contains the removed part of a move, other cells permitting."""
         if not len(self.within_bounds(change[None, :])):
             return Occurrence("no", None, "the values bound a cell or a sum below what the move needs")
@@ -132,14 +133,14 @@ class Fibre:
         )
         known = self.answers.get(key)
         if known is None or known.status == "unknown":
-            known = self._solve(change, removed, until)
+            known = self._solve(change, removed, effort)
             self.answers[key] = known
         if known.table is None:
             return known
         table = np.array(known.table, dtype=np.int64) + removed
         return Occurrence("yes", plain(table), "a table with these values contains the removed part")
 
-    def _solve(self, change: Ints, removed: Ints, until: float | None) -> Occurrence:
+    def _solve(self, change: Ints, removed: Ints, effort: Effort | None) -> Occurrence:
         """The rest of the table after the removed part; only the rows decide it when cells have no capacity."""
         free = (~np.any(self.rows, axis=0)).tolist()
         upper: list[int | None] = []
@@ -152,9 +153,9 @@ class Fibre:
                 # any bound of a table also bounds the rest of it
                 upper.append(high)
         rest = [b - int(r @ removed) for r, b in zip(self.rows, self.wanted)]
-        status, point = Points(self.rows, rest, [0] * len(upper), upper).find(until)
+        status, point = Points(self.rows, rest, [0] * len(upper), upper).find(effort)
         if status == "none":
             return Occurrence("no", None, "proved: no table with these values contains the removed part")
         if point is None:
-            return Occurrence("unknown", None, "time was out, or the values leave a cell unlimited")
+            return Occurrence("unknown", None, "the effort was spent, or the values leave a cell unlimited")
         return Occurrence("yes", point, "found")

@@ -6,13 +6,13 @@ shows that neighbours are the minimal zero-sum sets of record changes that conta
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from policygraph.effort import Effort
 from policygraph.errors import RefusedError
 from policygraph.public.constraints.margins import Cuboid, Total
 from policygraph.public.domain import Domain
@@ -33,9 +33,9 @@ DENSE_CELLS = 400
 CLASSES = 200_000
 
 
-def coupled(query: Query, policy: Policy, norm: Norm, deadline: float | None) -> Found:
+def coupled(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Found:
     """Largest change of a query between Blowfish neighbours under constraints."""
-    found = _coupled(query, policy, norm, deadline)
+    found = _coupled(query, policy, norm, effort)
     if policy.system.has_values:
         # Fewer data sets have these values, so that the answer without them is an upper bound.
         note = "the published values were not used: neighbours with these values are among all neighbours"
@@ -43,7 +43,7 @@ def coupled(query: Query, policy: Policy, norm: Norm, deadline: float | None) ->
     return found
 
 
-def _coupled(query: Query, policy: Policy, norm: Norm, deadline: float | None) -> Found:
+def _coupled(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Found:
     graph = _graph(policy)
     if graph.n_edges == 0:
         return Found(0, 0, None, "no secret pairs", "without secret pairs no two data sets are neighbours")
@@ -51,17 +51,17 @@ def _coupled(query: Query, policy: Policy, norm: Norm, deadline: float | None) -
         return Found(0, 0, None, "closed form", "every cell is structurally empty")
     facts = policy.system.needed
     if not facts and not len(policy.system.zeros):
-        return along_edges(query, policy, norm, deadline)
+        return along_edges(query, policy, norm, effort)
     only_total = all(isinstance(f, Total) or (isinstance(f, Cuboid) and not f.names) for f in facts)
     if only_total and graph.bottom == "none" and not len(policy.system.zeros):
         note = "a graph without bottom keeps the total by itself, so that the public total adds nothing"
-        return along_edges(query, policy, norm, deadline).after(note)
+        return along_edges(query, policy, norm, effort).after(note)
     if (secret := secret_cells(policy)) is not None:
-        return secret_pairs(query, policy, norm, deadline, secret)
+        return secret_pairs(query, policy, norm, effort, secret)
     if policy.domain.capacity is None:
         if policy.domain.size <= DENSE_CELLS:
-            return _dense(query, policy, norm, deadline)
-        found = _one_margin(query, policy, norm, deadline)
+            return _dense(query, policy, norm, effort)
+        found = _one_margin(query, policy, norm, effort)
         if found is not None:
             return found
     cap = policy.at_most_records
@@ -91,10 +91,6 @@ def _graph(policy: Policy) -> PolicyGraph:
     return policy.graph
 
 
-def _left(deadline: float | None) -> float | None:
-    return None if deadline is None else max(deadline - time.monotonic(), 0.0)
-
-
 def dense_problem(policy: Policy) -> tuple[Any, Any, Any]:
     """Constraint matrix, adjacency (bottom last, if there is one) and the cells they are over, zeros left out."""
     graph = _graph(policy)
@@ -108,7 +104,7 @@ def dense_problem(policy: Policy) -> tuple[Any, Any, Any]:
     return matrix, adjacency, keep
 
 
-def _dense(query: Query, policy: Policy, norm: Norm, deadline: float | None) -> Found:
+def _dense(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Found:
     from policygraph.public.moves.blowfish import longest_blowfish
 
     matrix, adjacency, keep = dense_problem(policy)
@@ -123,7 +119,7 @@ def _dense(query: Query, policy: Policy, norm: Norm, deadline: float | None) -> 
         query=asked,
         norm=norm,
         at_most_records=policy.at_most_records,
-        deadline=_left(deadline),
+        effort=effort,
     )
     return _found(bracket, policy, [int(c) for c in keep])
 
@@ -147,7 +143,7 @@ def _found(bracket: Any, policy: Policy, cells: Any) -> Found:
     return Found(int(bracket.upper), int(bracket.lower), witness, bracket.method, bracket.reason)
 
 
-def _one_margin(query: Query, policy: Policy, norm: Norm, deadline: float | None) -> Found | None:
+def _one_margin(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Found | None:
     """One public margin on a domain of any size: changes run through its cells in a simple cycle."""
     from policygraph.public.moves.blowfish import ClassFacts, longest_disjoint
 
@@ -209,6 +205,6 @@ def _one_margin(query: Query, policy: Policy, norm: Norm, deadline: float | None
             complete=complete,
         ),
         at_most_records=policy.at_most_records,
-        deadline=_left(deadline),
+        effort=effort,
     )
     return _found(bracket, policy, range(domain.size))

@@ -7,11 +7,11 @@ attributes on which its ends differ, so no edge list is needed. Imports the rest
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
 
+from policygraph.effort import Effort
 from policygraph.errors import RefusedError
 from policygraph.public.domain import Domain
 from policygraph.public.graphs import PolicyGraph
@@ -34,7 +34,7 @@ UNIQUE_COLUMNS = 4_000
 NOTHING = "no move changes the answer"
 
 
-def along_edges(query: Query, policy: Policy, norm: Norm, deadline: float | None) -> Found:
+def along_edges(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Found:
     """Largest change of a query along an edge of the policy graph."""
     graph = policy.graph
     if graph is None:
@@ -49,7 +49,7 @@ def along_edges(query: Query, policy: Policy, norm: Norm, deadline: float | None
         return along_block_edges(query, graph, norm)
     if query.is_identity:
         return _identity(graph)
-    return _rows(query, graph, norm, deadline)
+    return _rows(query, graph, norm, effort)
 
 
 def _better(one: Found | None, other: Found | None) -> Found:
@@ -145,7 +145,7 @@ def edge_differing(graph: PolicyGraph, names: frozenset[str]) -> tuple[int, int]
     raise RefusedError(f"no edge differs on exactly {sorted(names)}.", code="sensitivity.edge")
 
 
-def _rows(query: Query, graph: PolicyGraph, norm: Norm, deadline: float | None) -> Found:
+def _rows(query: Query, graph: PolicyGraph, norm: Norm, effort: Effort) -> Found:
     best: Found | None = None
     if graph.bottom != "none":
         cells = np.fromiter(_bottom_cells(graph), dtype=np.int64)
@@ -162,24 +162,25 @@ def _rows(query: Query, graph: PolicyGraph, norm: Norm, deadline: float | None) 
     if graph.rule.n_edges == 0:
         return _better(best, None)
     if isinstance(graph.rule, Complete):
-        return _better(best, _all_pairs(query, norm, deadline))
-    return _better(best, _each_edge(query, graph, norm, deadline))
+        return _better(best, _all_pairs(query, norm, effort))
+    return _better(best, _each_edge(query, graph, norm, effort))
 
 
-def _each_edge(query: Query, graph: PolicyGraph, norm: Norm, deadline: float | None) -> Found:
+def _each_edge(query: Query, graph: PolicyGraph, norm: Norm, effort: Effort) -> Found:
     value, pair = -1, (0, 0)
     for u, v in graph.edge_chunks(1 << 16, limit=PAIRS):
         norms = query.pair_norms(u, v, norm)
         at = int(np.argmax(norms))
         if int(norms[at]) > value:
             value, pair = int(norms[at]), (int(u[at]), int(v[at]))
-        if deadline is not None and time.monotonic() > deadline:
+        effort.spend(10 + len(u) // 4)
+        if effort.done:
             upper = _column_bound(query, norm)[0]
             return Found(
                 max(upper, value),
                 value,
                 Witness.of_change({pair[0]: -1, pair[1]: 1}),
-                "bound by columns (time ran out over the edges)",
+                f"bound by columns (not all edges were tried: {effort.ended_by})",
                 "a change along an edge is a difference of two columns, each no longer than the longest column",
             )
     return Found(
@@ -209,7 +210,7 @@ def _column_bound(query: Query, norm: Norm) -> tuple[int, str]:
     return by_columns, "a difference of two columns is at most twice as long as the longest column"
 
 
-def _all_pairs(query: Query, norm: Norm, deadline: float | None) -> Found:
+def _all_pairs(query: Query, norm: Norm, effort: Effort) -> Found:
     """Full graph: the diameter of the set of columns."""
     n = query.domain.size
     upper, why = _column_bound(query, norm)
@@ -226,7 +227,9 @@ def _all_pairs(query: Query, norm: Norm, deadline: float | None) -> Found:
         kept = _unique_columns(query)
         if len(kept) <= UNIQUE_COLUMNS:
             for i, at in enumerate(kept[:-1]):
-                if deadline is not None and time.monotonic() > deadline:
+                effort.spend(10 + (len(kept) - i) // 4)
+                if effort.done:
+                    why = f"{why}; {effort.ended_by}"
                     break
                 rest = kept[i + 1 :]
                 norms = query.pair_norms(np.full(len(rest), at), rest, norm)

@@ -6,12 +6,12 @@ values rule out are not counted (``docs/proofs/published-values.md``). Imports t
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from policygraph.effort import Effort
 from policygraph.public.constraints.degrees import Degrees
 from policygraph.public.constraints.margins import Total
 from policygraph.public.domain import Domain, Network
@@ -37,15 +37,15 @@ Degree = tuple[int, dict[int, int], str]
 """Edges of the longest minimal move, a move, and why."""
 
 
-def induced(query: Query, policy: Policy, norm: Norm, deadline: float | None) -> Found:
+def induced(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Found:
     """Largest change of a query over the minimal moves of the public facts."""
     system = policy.system
     if system.has_values:
-        return search.with_values(query, policy, norm, deadline, without=_without_values)
-    return _without_values(query, policy, norm, deadline)
+        return search.with_values(query, policy, norm, effort, without=_without_values)
+    return _without_values(query, policy, norm, effort)
 
 
-def _without_values(query: Query, policy: Policy, norm: Norm, deadline: float | None) -> Found:
+def _without_values(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Found:
     system = policy.system
     steps: tuple[str, ...] = ()
     if system.redundant:
@@ -68,17 +68,17 @@ def _without_values(query: Query, policy: Policy, norm: Norm, deadline: float | 
                 *steps
             )
     whole = policy.strength == "worst-case" and policy.at_most_records is None
-    best, reduced = _from_structure(query, policy, norm, deadline)
+    best, reduced = _from_structure(query, policy, norm, effort)
     if best is None:
-        best = _times_widest_column(query, policy, norm, deadline)
+        best = _times_widest_column(query, policy, norm, effort)
     if best is not None and (best.exact and (whole or best.upper == 0)):
         return best.after(*steps)
-    found = search.minimal_moves(query, policy, norm, deadline, reduced, best)
+    found = search.minimal_moves(query, policy, norm, effort, reduced, best)
     return found.after(*steps)
 
 
 def _from_structure(
-    query: Query, policy: Policy, norm: Norm, deadline: float | None
+    query: Query, policy: Policy, norm: Norm, effort: Effort
 ) -> tuple[Found | None, Reduced | None]:
     """Closed form or bound by the structure of the facts, and the reduced problem where there is one."""
     system = policy.system
@@ -90,17 +90,17 @@ def _from_structure(
             return closed_form(reduced, norm), reduced
         if query.is_identity:
             # Entries of these moves are +1 and -1, so that the squared l2 norm is the l1 norm.
-            return partial_margins(policy, None if deadline is None else deadline - time.monotonic()), None
+            return partial_margins(policy, effort), None
     elif isinstance(policy.domain, Network):
         return _degrees(query, policy, norm), None
     return None, reduced
 
 
-def _times_widest_column(query: Query, policy: Policy, norm: Norm, deadline: float | None) -> Found | None:
+def _times_widest_column(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Found | None:
     """Any query changes by at most the length of the longest move times its longest column."""
     if query.is_identity:
         return None
-    cells, _ = _from_structure(identity(policy.domain), policy, "l1", deadline)
+    cells, _ = _from_structure(identity(policy.domain), policy, "l1", effort)
     wide = search.widest_column(query, policy, norm)
     if cells is None or wide is None:
         return None

@@ -5,8 +5,6 @@ Imports the rest of ``public``; open this file first to see which rung answers w
 
 from __future__ import annotations
 
-import time
-
 from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError
 from policygraph.public.policy import Policy
@@ -92,15 +90,7 @@ def sensitivity(
         )
     query.check_domain(policy.domain)
     budget = Effort.of(effort, time_limit, usual=USUAL)
-    left = (
-        budget.seconds
-        if budget.seconds is not None
-        else None
-        if budget.left is None
-        else budget.left / SECOND
-    )
-    deadline = None if left is None else time.monotonic() + left
-    found = _climb(query, policy, norm, deadline)
+    found = _climb(query, policy, norm, budget)
     unit = query.unit if norm == "l1" else query.unit**2
     return Sensitivity(
         power=found.upper * unit,
@@ -118,29 +108,29 @@ def sensitivity(
     )
 
 
-def _climb(query: Query, policy: Policy, norm: Norm, deadline: float | None) -> Found:
+def _climb(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Found:
     if isinstance(query, MeasureQuery):
         from policygraph.public.sensitivity.measures import with_measure
 
-        return with_measure(query, policy, norm, deadline)
+        return with_measure(query, policy, norm, effort)
     if policy.definition == "edges":
         from policygraph.public.sensitivity.edges import along_edges
 
-        return along_edges(query, policy, norm, deadline)
+        return along_edges(query, policy, norm, effort)
     from policygraph.public.sensitivity.determined import PUBLIC, undetermined
 
     left = undetermined(query, policy)
     if left is None:
         return PUBLIC
-    found = _under_facts(left, policy, norm, deadline)
+    found = _under_facts(left, policy, norm, effort)
     return found if left is query else found.after("answers that follow from the public facts were left out")
 
 
-def _under_facts(query: Query, policy: Policy, norm: Norm, deadline: float | None) -> Found:
+def _under_facts(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Found:
     if policy.definition == "blowfish":
         from policygraph.public.sensitivity.coupled import coupled
 
-        return coupled(query, policy, norm, deadline)
+        return coupled(query, policy, norm, effort)
     from policygraph.public.sensitivity.induced import induced
 
-    return induced(query, policy, norm, deadline)
+    return induced(query, policy, norm, effort)

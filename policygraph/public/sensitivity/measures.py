@@ -7,7 +7,6 @@ own moves, or the engine on a range of two values. Imports the rest of ``public`
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from itertools import product
 from math import gcd, prod
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from policygraph.effort import Effort
 from policygraph.errors import InputError, RefusedError
 from policygraph.public.constraints.margins import Cuboid, Total
 from policygraph.public.policy import Policy
@@ -32,7 +32,7 @@ DENSE_CELLS = 200
 """Most cells for which records of two values are given to the search under a policy graph and public facts."""
 
 
-def with_measure(query: MeasureQuery, policy: Policy, norm: Norm, deadline: float | None) -> Found:
+def with_measure(query: MeasureQuery, policy: Policy, norm: Norm, effort: Effort) -> Found:
     """Largest change of sums (and counts) between neighbours, values of the measure included."""
     if policy.strength != "worst-case":
         raise RefusedError(
@@ -41,7 +41,7 @@ def with_measure(query: MeasureQuery, policy: Policy, norm: Norm, deadline: floa
         )
     if policy.definition == "induced" and not policy.system.needed:
         return _one_record(query, policy, norm)
-    found = _many(query, policy, norm, deadline)
+    found = _many(query, policy, norm, effort)
     if policy.definition == "blowfish" and policy.system.has_values:
         # Fewer data sets have the published values, so that the answer without them is an upper bound.
         return Found(
@@ -55,14 +55,14 @@ def with_measure(query: MeasureQuery, policy: Policy, norm: Norm, deadline: floa
     return found
 
 
-def _many(query: MeasureQuery, policy: Policy, norm: Norm, deadline: float | None) -> Found:
+def _many(query: MeasureQuery, policy: Policy, norm: Norm, effort: Effort) -> Found:
     facts, graph = policy.system.needed, policy.graph
     total = all(isinstance(f, Total) or (isinstance(f, Cuboid) and not f.names) for f in facts)
     kept = total and graph is not None and graph.bottom == "none"
     if graph is not None and not len(policy.system.zeros) and (not facts or kept):
         return _best([*_along_edges(query, policy, norm), *_of_value(query, policy, norm)])
     made = _coupled if policy.definition == "blowfish" else _induced
-    return _best([made(query, policy, norm, deadline), *_of_value(query, policy, norm)])
+    return _best([made(query, policy, norm, effort), *_of_value(query, policy, norm)])
 
 
 def _best(found: Iterable[Found]) -> Found:
@@ -179,13 +179,13 @@ def _of_table(query: MeasureQuery, t: int, one: int, two: int, *, changed: bool,
 # Public facts, no graph --------------------------------------------------------------------------------------------------
 
 
-def _induced(query: MeasureQuery, policy: Policy, norm: Norm, deadline: float | None) -> Found:
+def _induced(query: MeasureQuery, policy: Policy, norm: Norm, effort: Effort) -> Found:
     """Public facts without a graph: bounds by the engine for counts, attained by values at the ends of the range."""
     made = _induced_l1 if norm == "l1" else _induced_l2
-    return under_facts(query, policy, norm, made(query, policy, deadline), deadline)
+    return under_facts(query, policy, norm, made(query, policy, effort), effort)
 
 
-def _induced_l1(query: MeasureQuery, policy: Policy, deadline: float | None) -> Found:
+def _induced_l1(query: MeasureQuery, policy: Policy, effort: Effort) -> Found:
     low, high = query.ends
     base = query.domain.names
     # Twice the weights, so that half the range and the middle are whole numbers.
@@ -199,11 +199,11 @@ def _induced_l1(query: MeasureQuery, policy: Policy, deadline: float | None) -> 
     common = gcd(*asked.values())
     try:
         proofs = [
-            _certificate(query, policy, {n: w // common for n, w in asked.items()}, "l1", deadline, common)
+            _certificate(query, policy, {n: w // common for n, w in asked.items()}, "l1", effort, common)
         ]
     except RefusedError:
         # The parts may be bounded where all of them together are not.
-        proofs = [_certificate(query, policy, {n: 1}, "l1", deadline, w) for n, w in asked.items()]
+        proofs = [_certificate(query, policy, {n: 1}, "l1", effort, w) for n, w in asked.items()]
     upper = sum(factor * int(proof.power) for proof, factor in proofs) // 2
     reason = (
         "every record that a move adds or removes changes each sum by at most half the range beyond the middle, and the middle "
@@ -214,18 +214,18 @@ def _induced_l1(query: MeasureQuery, policy: Policy, deadline: float | None) -> 
     )
 
 
-def _induced_l2(query: MeasureQuery, policy: Policy, deadline: float | None) -> Found:
+def _induced_l2(query: MeasureQuery, policy: Policy, effort: Effort) -> Found:
     low, high = query.ends
     far, p, q = max(abs(low), abs(high)), query.sum_weight, query.count_weight
     base = query.domain.names
     if query.sets == (base,):
-        cells, _ = _certificate(query, policy, {base: 1}, "l2", deadline, 1)
+        cells, _ = _certificate(query, policy, {base: 1}, "l2", effort, 1)
         upper = query.weights[0] ** 2 * (p * p * far * far + q * q) * int(cells.power)
         reason = "a minimal move adds or removes records of a cell, never both, and each changes its sum by at most the larger end"
         return _lifted(query, [cells], upper, "l2", "squared counts of cells, weighted", reason)
-    cells, _ = _certificate(query, policy, {base: 1}, "l1", deadline, 1)
+    cells, _ = _certificate(query, policy, {base: 1}, "l1", effort, 1)
     proofs = [cells]
-    fixed = {names for names in query.sets if _counts_are_fixed(query, policy, names, deadline)}
+    fixed = {names for names in query.sets if _counts_are_fixed(query, policy, names, effort)}
     if cells.power == 2 and _in_every_cell(policy):
         # The total is kept, so that one record leaves and one comes: as along an edge, with each table changed or not, whichever
         # is more. Without a public margin two records might come together.
@@ -246,7 +246,7 @@ def _induced_l2(query: MeasureQuery, policy: Policy, deadline: float | None) -> 
         # Where counts cannot change, as many come as leave in each cell, and the middle of the range drops out.
         reach = (high - low) ** 2 if names in fixed else 4 * far * far
         if names == base:
-            proofs.append(_certificate(query, policy, {base: 1}, "l2", deadline, 1)[0])
+            proofs.append(_certificate(query, policy, {base: 1}, "l2", effort, 1)[0])
             spread = int(proofs[-1].power)
         else:
             spread = _piled(policy, names, int(cells.power))
@@ -254,7 +254,7 @@ def _induced_l2(query: MeasureQuery, policy: Policy, deadline: float | None) -> 
     upper = four // 4
     if q:
         counts, _ = _certificate(
-            query, policy, dict(zip(query.sets, query.weights, strict=True)), "l2", deadline, 1
+            query, policy, dict(zip(query.sets, query.weights, strict=True)), "l2", effort, 1
         )
         upper += q * q * int(counts.power)
         proofs.append(counts)
@@ -262,11 +262,9 @@ def _induced_l2(query: MeasureQuery, policy: Policy, deadline: float | None) -> 
     return _lifted(query, proofs, upper, "l2", "bound by the longest move", reason)
 
 
-def _counts_are_fixed(
-    query: MeasureQuery, policy: Policy, names: tuple[str, ...], deadline: float | None
-) -> bool:
+def _counts_are_fixed(query: MeasureQuery, policy: Policy, names: tuple[str, ...], effort: Effort) -> bool:
     try:
-        return bool(_certificate(query, policy, {names: 1}, "l1", deadline, 1)[0].power == 0)
+        return bool(_certificate(query, policy, {names: 1}, "l1", effort, 1)[0].power == 0)
     except RefusedError:
         return False
 
@@ -285,7 +283,7 @@ def _certificate(
     policy: Policy,
     weights: Mapping[tuple[str, ...], int],
     norm: Norm,
-    deadline: float | None,
+    effort: Effort,
     factor: int,
 ) -> tuple[Any, int]:
     """The certificate of some weighted tables of counts, and what it is to be multiplied by."""
@@ -298,8 +296,7 @@ def _certificate(
             f"the range of {query.measure.column} has too many units for exact sums under public facts: take a coarser unit.",
             code="measure.too-large",
         ) from cause
-    left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
-    return sensitivity(counts, policy, norm=norm, time_limit=left), factor
+    return sensitivity(counts, policy, norm=norm, effort=effort), factor
 
 
 def _lifted(
@@ -362,14 +359,14 @@ def _places(query: MeasureQuery, cells: list[int]) -> dict[int, int]:
 # Policy graph and public facts -------------------------------------------------------------------------------------------
 
 
-def _coupled(query: MeasureQuery, policy: Policy, norm: Norm, deadline: float | None) -> Found:
+def _coupled(query: MeasureQuery, policy: Policy, norm: Norm, effort: Effort) -> Found:
     """Policy graph and public facts: the search on two values, or a bound by how many records can change."""
     if policy.graph is None or policy.graph.n_edges == 0:
         return Found(0, 0, None, "no secret pairs", "only values of the measure are secret")
     if len(policy.system.zeros) == policy.domain.size:
         return Found(0, 0, None, "closed form", "every cell is structurally empty")
     if policy.domain.size <= DENSE_CELLS:
-        found = two_values(query, policy, norm, deadline)
+        found = two_values(query, policy, norm, effort)
         if found is not None:
             return found
     most = _most_records(policy)

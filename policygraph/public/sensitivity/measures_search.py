@@ -7,12 +7,12 @@ the rest of ``public``.
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from policygraph.effort import Effort
 from policygraph.errors import InputError, RefusedError
 from policygraph.public.domain import Domain
 from policygraph.public.policy import Policy
@@ -29,18 +29,12 @@ FACT_CELLS = 20
 """Most cells for which a bound under public facts is made exact by a search on two values."""
 
 
-def _left(deadline: float | None) -> float | None:
-    return None if deadline is None else max(deadline - time.monotonic(), 0.0)
-
-
 def _index(query: MeasureQuery, at: int, cell: int) -> int:
     """A record of a cell with the lowest (even) or the highest (odd) value, among all records with values."""
     return cell * query.measure.levels + (at % 2) * query.measure.span
 
 
-def under_facts(
-    query: MeasureQuery, policy: Policy, norm: Norm, bound: Found, deadline: float | None
-) -> Found:
+def under_facts(query: MeasureQuery, policy: Policy, norm: Norm, bound: Found, effort: Effort) -> Found:
     """Close the gap of a bound under public facts without a graph, where the table is small enough."""
     if bound.exact or policy.domain.size > FACT_CELLS or not isinstance(policy.domain, Domain):
         return bound
@@ -55,7 +49,7 @@ def under_facts(
         extended = Policy(wide, None, policy.constraints, at_most_records=policy.at_most_records)
         cells = list(range(policy.domain.size))
         rows = MatrixQuery(wide, _columns(query, cells))
-        found = induced(rows, extended, norm, deadline)
+        found = induced(rows, extended, norm, effort)
     except (InputError, RefusedError):
         # A fact about one whole cell has no such form; the bound stands.
         return bound
@@ -73,7 +67,7 @@ def under_facts(
     return replace(best, lower=lower, witness=shown, method=method, steps=(*bound.steps, note))
 
 
-def two_values(query: MeasureQuery, policy: Policy, norm: Norm, deadline: float | None) -> Found | None:
+def two_values(query: MeasureQuery, policy: Policy, norm: Norm, effort: Effort) -> Found | None:
     """The engine on records with one of two values, which is exact for any range (Theorem 2)."""
     from policygraph.public.moves.blowfish import longest_blowfish
 
@@ -94,7 +88,7 @@ def two_values(query: MeasureQuery, policy: Policy, norm: Norm, deadline: float 
         query=_columns(query, [int(c) for c in keep]),
         norm=norm,
         at_most_records=policy.at_most_records,
-        deadline=_left(deadline),
+        effort=effort,
     )
     if bracket.upper is None:
         return None

@@ -13,6 +13,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from policygraph.effort import Effort
 from policygraph.public.constraints.margins import Cells, Cuboid, Total
 from policygraph.public.domain import Domain
 from policygraph.public.policy import Policy
@@ -68,15 +69,15 @@ def _read(policy: Policy) -> tuple[list[_Side], bool] | None:
     return list(sides.values()), total
 
 
-def partial_margins(policy: Policy, time_limit: float | None = None) -> Found | None:
+def partial_margins(policy: Policy, effort: Effort | None = None) -> Found | None:
     """Sensitivity of all cells when cells of at most two cuboids are public; None when the facts are others.
 
     Parameters
     ----------
     policy
         The policy; structural zeros are allowed when the two cuboids cover the table.
-    time_limit
-        Seconds for the longest-cycle search that structural zeros need.
+    effort
+        Work for the longest-cycle search that structural zeros need; None for ten million units.
 
     Both norms have the same value: minimal moves have entries +1 and -1, so that the square of the l2 norm
     is the l1 norm.
@@ -103,7 +104,7 @@ def partial_margins(policy: Policy, time_limit: float | None = None) -> Found | 
         spare = [
             n for n, size in zip(domain.names, domain.shape, strict=True) if size > 1 and n not in covered
         ]
-        return None if shared or spare else _with_zeros(policy, domain, left, right, total, time_limit)
+        return None if shared or spare else _with_zeros(policy, domain, left, right, total, effort)
     best = 0, {0: 0}
     for fixed, known_left, known_right in _slices(domain, left, right, shared):
         found = _slice(domain, left, right, fixed, known_left, known_right, total)
@@ -122,7 +123,7 @@ def partial_margins(policy: Policy, time_limit: float | None = None) -> Found | 
 
 
 def _with_zeros(
-    policy: Policy, domain: Domain, left: _Side, right: _Side, total: bool, time_limit: float | None
+    policy: Policy, domain: Domain, left: _Side, right: _Side, total: bool, effort: Effort | None
 ) -> Found:
     """Structural zeros delete edges of the bipartite graph: a longest-cycle problem, solved with proof or bracketed."""
     from policygraph.public.moves.bipartite_forbidden import longest_with_forbidden
@@ -144,7 +145,7 @@ def _with_zeros(
         masks[1],
         np.stack([place(left.names), place(right.names)], axis=1),
         total_known=total,
-        time_limit=10.0 if time_limit is None else max(time_limit, 0.1),
+        effort=effort,
     )
     change = {}
     for row, column, sign in bracket.witness:

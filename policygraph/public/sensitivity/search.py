@@ -6,13 +6,13 @@ Imports the rest of ``public``; the algorithms on plain matrices are in ``public
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from policygraph.effort import Effort
 from policygraph.errors import PolicyGraphError, RefusedError
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Ints, Norm, Query
@@ -91,15 +91,11 @@ def _few_records(policy: Policy) -> int | None:
     return min(caps) if caps else None
 
 
-def _left(deadline: float | None) -> float | None:
-    return None if deadline is None else max(deadline - time.monotonic(), 0.0)
-
-
 def minimal_moves(
     query: Query,
     policy: Policy,
     norm: Norm,
-    deadline: float | None,
+    effort: Effort,
     reduced: Reduced | None,
     best: Found | None,
 ) -> Found:
@@ -115,7 +111,7 @@ def minimal_moves(
     found: Found | None = None
     if problem is not None:
         try:
-            found = _search(problem, policy, norm, deadline)
+            found = _search(problem, policy, norm, effort)
         except RefusedError as refusal:
             if bound is None:
                 raise _refuse(policy, str(refusal)) from refusal
@@ -197,7 +193,7 @@ def _cheap_bound(
     return min(bounds, key=lambda b: b.upper) if bounds else None
 
 
-def _search(problem: Problem, policy: Policy, norm: Norm, deadline: float | None) -> Found | None:
+def _search(problem: Problem, policy: Policy, norm: Norm, effort: Effort) -> Found | None:
     from policygraph.public.moves import strengths
 
     common: dict[str, Any] = {"query": problem.query, "norm": norm, "capacity": problem.capacity}
@@ -209,19 +205,15 @@ def _search(problem: Problem, policy: Policy, norm: Norm, deadline: float | None
         from policygraph.public.moves.longest import longest_move
 
         common["norm"] = "l1" if norm == "l1" else "l2squared"
-        bracket: Any = longest_move(
-            problem.matrix, **common, deadline=_left(deadline), symmetries=problem.symmetries
-        )
+        bracket: Any = longest_move(problem.matrix, **common, effort=effort, symmetries=problem.symmetries)
     elif policy.strength == "worst-case" and cap is not None:
-        bracket = strengths.longest_capped(problem.matrix, cap, **common, deadline=_left(deadline))
+        bracket = strengths.longest_capped(problem.matrix, cap, **common, effort=effort)
     elif policy.strength == "markov" and (cap is None or cap >= 4 or (cap >= 2 and _is_balanced(problem))):
-        bracket = strengths.longest_markov(problem.matrix, **common, deadline=_left(deadline))
+        bracket = strengths.longest_markov(problem.matrix, **common, effort=effort)
     else:
-        moves, basis = _listed(problem, policy, deadline)
+        moves, basis = _listed(problem, policy, effort)
         if policy.strength == "positive":
-            bracket = strengths.longest_positive(
-                problem.matrix, moves, **common, basis=basis, deadline=_left(deadline)
-            )
+            bracket = strengths.longest_positive(problem.matrix, moves, **common, basis=basis, effort=effort)
         else:
             return _longest_of(problem, moves, norm)
     if bracket.upper is None:
@@ -262,7 +254,7 @@ def _change_of(problem: Problem, witness: Any) -> tuple[dict[int, int] | None, d
     return (None, change) if change else None
 
 
-def _listed(problem: Problem, policy: Policy, deadline: float | None) -> tuple[Ints, Ints | None]:
+def _listed(problem: Problem, policy: Policy, effort: Effort) -> tuple[Ints, Ints | None]:
     """Moves of a strength and cap that are found by listing."""
     from policygraph.public.moves import strengths
     from policygraph.public.moves.graver import graver_basis
@@ -272,9 +264,10 @@ def _listed(problem: Problem, policy: Policy, deadline: float | None) -> tuple[I
         found = []
         for move in strengths.markov_moves(problem.matrix, problem.capacity):
             found.append(move)
-            if len(found) * len(move) > ENTRIES or (deadline is not None and time.monotonic() > deadline):
+            effort.spend(10)
+            if len(found) * len(move) > ENTRIES or effort.done:
                 raise RefusedError(
-                    f"{len(found):,} Markov moves and more, too many to list in the time. Allow more time, drop the cap or "
+                    f"{len(found):,} Markov moves and more, too many to list with this effort. Allow more effort, drop the cap or "
                     "set it to 4.",
                     code="moves.cap-deadline",
                 )
@@ -284,7 +277,7 @@ def _listed(problem: Problem, policy: Policy, deadline: float | None) -> tuple[I
         problem.matrix,
         capacity=problem.capacity,
         max_moves=POSITIVE_MOVES,
-        deadline=_left(deadline),
+        effort=effort,
         symmetries=problem.symmetries,
     )
     return _capped(basis, cap), basis
@@ -323,9 +316,9 @@ def with_values(
     query: Query,
     policy: Policy,
     norm: Norm,
-    deadline: float | None,
+    effort: Effort,
     *,
-    without: Callable[[Query, Policy, Norm, float | None], Found],
+    without: Callable[[Query, Policy, Norm, Effort], Found],
 ) -> Found:
     """Longest move that a table with the published values can make.
 
@@ -339,7 +332,7 @@ def with_values(
     size = policy.domain.size
     most = VALUE_PAIRS if policy.domain.capacity == 1 else VALUE_CELLS
     if size > most:
-        found = without(query, policy, norm, deadline)
+        found = without(query, policy, norm, effort)
         return _unused(found, f"the published values were not used: {size:,} cells are more than {most:,}")
     keep = np.setdiff1d(np.arange(size, dtype=np.int64), policy.system.zeros)
     rows, values = policy.system.full_rows()
@@ -357,12 +350,10 @@ def with_values(
             capacity=problem.capacity,
             strength="worst" if policy.strength == "worst-case" else policy.strength,
             at_most_records=policy.at_most_records,
-            deadline=_left(deadline),
+            effort=effort,
         )
     except RefusedError:
-        return _unused(
-            without(query, policy, norm, deadline), "too many moves to try the published values on"
-        )
+        return _unused(without(query, policy, norm, effort), "too many moves to try the published values on")
     change = _change_of(problem, bracket.witness)
     found = Found(
         int(bracket.upper),
@@ -376,7 +367,7 @@ def with_values(
         return found
     try:
         rest = _unused(
-            without(query, policy, norm, deadline), "the published values were not used for the bound"
+            without(query, policy, norm, effort), "the published values were not used for the bound"
         )
     except PolicyGraphError:
         return found

@@ -6,12 +6,14 @@ moves is a bound. Few node pairs are decided by listing. Imports the rest of ``p
 
 from __future__ import annotations
 
-import time
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 
+from policygraph.effort import Effort
 from policygraph.errors import RefusedError
+from policygraph.public.moves.graver_lift import IncompleteBasisError
 from policygraph.public.moves.secret_pairs import find_repair, touches
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Ints, Norm, Query
@@ -27,7 +29,7 @@ TRIED = 40
 WHY = "two networks that must look alike differ by a minimal move that touches a secret pair (docs/proofs/networks.md, Theorem 8)"
 
 
-def secret_pairs(query: Query, policy: Policy, norm: Norm, deadline: float | None, secret: Ints) -> Found:
+def secret_pairs(query: Query, policy: Policy, norm: Norm, effort: Effort, secret: Ints) -> Found:
     """Largest change of a query over the minimal moves that touch a secret pair, or a bound on it.
 
     Parameters
@@ -36,24 +38,25 @@ def secret_pairs(query: Query, policy: Policy, norm: Norm, deadline: float | Non
         The secret node pairs.
     """
     if policy.domain.size <= LISTED_PAIRS and not policy.system.has_values:
-        return _listed(query, policy, norm, deadline, secret)
+        with suppress(IncompleteBasisError):
+            return _listed(query, policy, norm, effort.share(1, 2), secret)
     from policygraph.public.sensitivity.induced import induced
 
     alone = Policy(policy.domain, None, policy.constraints, at_most_records=policy.at_most_records)
-    found = induced(query, alone, norm, deadline)
+    found = induced(query, alone, norm, effort)
     if found.witness is not None:
-        found = _keep_witness(found, policy, secret)
+        found = _keep_witness(found, policy, secret, effort)
     return replace(found, reason=f"{WHY}; {found.reason}")
 
 
-def _keep_witness(found: Found, policy: Policy, secret: Ints) -> Found:
+def _keep_witness(found: Found, policy: Policy, secret: Ints, effort: Effort) -> Found:
     """The bracket with its witness, if that is a pair of neighbours under the policy graph as well."""
     witness = found.witness
     if witness is None:
         return found
     changed = touches(witness.change, secret)
     try:
-        good = bool(changed) and not find_repair(policy, dict(witness.before), changed, secret)
+        good = bool(changed) and not find_repair(policy, dict(witness.before), changed, secret, effort=effort)
     except RefusedError:
         good = False
     if good:
@@ -67,15 +70,14 @@ def _keep_witness(found: Found, policy: Policy, secret: Ints) -> Found:
     )
 
 
-def _listed(query: Query, policy: Policy, norm: Norm, deadline: float | None, secret: Ints) -> Found:
+def _listed(query: Query, policy: Policy, norm: Norm, effort: Effort, secret: Ints) -> Found:
     from policygraph.public.moves.graver import graver_basis
 
-    left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
     cells = np.setdiff1d(np.arange(policy.domain.size, dtype=np.int64), policy.system.zeros)
     matrix = policy.system.matrix()[:, cells].toarray()
     cap = policy.at_most_records
     ranked: list[tuple[int, dict[int, int]]] = []
-    for row in graver_basis(matrix, capacity=1, deadline=left):
+    for row in graver_basis(matrix, capacity=1, effort=effort):
         change = {int(cells[at]): int(row[at]) for at in np.flatnonzero(row)}
         added = sum(x > 0 for x in change.values())
         if touches(change, secret) and (cap is None or max(added, len(change) - added) <= cap):
@@ -87,7 +89,13 @@ def _listed(query: Query, policy: Policy, norm: Norm, deadline: float | None, se
         if not value:
             break
         for table in _tables(policy, change):
-            if not find_repair(policy, table, touches(change, secret), secret):
+            if effort.done:
+                return Found(upper, 0, None, "enumeration of minimal moves", f"{reason}; {effort.ended_by}")
+            try:
+                repaired = find_repair(policy, table, touches(change, secret), secret, effort=effort)
+            except RefusedError:
+                continue  # not decided: no witness, and the bound stands
+            if not repaired:
                 pair = Witness.of_change(change, table)
                 return Found(upper, value, pair, "enumeration of minimal moves", reason)
     return Found(upper, 0, None, "enumeration of minimal moves", reason)

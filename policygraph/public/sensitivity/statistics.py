@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from policygraph.effort import SECOND
 from policygraph.errors import InputError, RefusedError
 from policygraph.public.constraints.counts import StructuralZero
 from policygraph.public.constraints.degrees import Degrees
@@ -34,8 +35,8 @@ from policygraph.public.sensitivity.verify_report import Verification
 
 __all__ = ["StatisticBound", "statistic_bound"]
 
-SECONDS = 10.0
-"""Time for the number of edges by which neighbours differ; when it runs out, the bound that is proved counts."""
+STEPS = 10 * SECOND
+"""Work on the number of edges by which neighbours differ; when it is spent, the bound that is proved counts."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ def _edges(statistic: NetworkStatistic, policy: Policy) -> tuple[int, str]:
     known = _all_public(policy)
     if isinstance(statistic, (DegreeTail, Wedges)) and known:
         return 0, "all degrees are public, and they determine it"
-    steps = int(sensitivity(AdjacencyQuery(network), policy, time_limit=SECONDS).power)
+    steps = int(sensitivity(AdjacencyQuery(network), policy, effort=STEPS).power)
     if isinstance(statistic, JointDegrees) and (known or _only_degrees(policy)):
         return steps + (0 if known else 4 * statistic.reach), (
             f"neighbours differ by at most {steps} edges, and by the degrees of at most {0 if known else 2} nodes "

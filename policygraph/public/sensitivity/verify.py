@@ -13,6 +13,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
+from policygraph.effort import SECOND, Effort
 from policygraph.public.constraints.counts import LinearCount, StructuralZero
 from policygraph.public.constraints.degrees import Degrees
 from policygraph.public.constraints.edges import KnownEdges
@@ -36,7 +37,7 @@ Table = dict[int, int]
 SUBSETS = 1 << 18
 EDGES = 200_000
 BASIS_CELLS = 10
-SOLVER_SECONDS = 20.0
+SOLVER = 20 * SECOND
 
 
 def verify(certificate: Sensitivity) -> Verification:
@@ -320,8 +321,7 @@ def _solve(policy: Policy, cells: list[int], limit: Callable[[Any, dict[int, Any
         model.add(sum(terms) == 0)
     limit(model, h)
     solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = SOLVER_SECONDS
-    status = solver.solve(model)
+    status = Effort(SOLVER).solve(solver, model)
     if status == cp_model.INFEASIBLE:
         return True
     return False if status in (cp_model.FEASIBLE, cp_model.OPTIMAL) else None

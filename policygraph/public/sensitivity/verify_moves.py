@@ -5,31 +5,30 @@ Pottier's algorithm in pure Python on integer rows; shares no code with the sear
 
 from __future__ import annotations
 
-import time
-
 __all__ = ["naive_moves"]
 
 Vector = tuple[int, ...]
 
 
-SECONDS = 15.0
-"""The procedure is quadratic and worse: after this time it gives up."""
+STEPS = 15_000_000
+"""The procedure is quadratic and worse: after so many comparisons of two vectors it gives up."""
 
 
 def naive_moves(rows: list[list[int]], width: int) -> list[Vector] | None:
-    """List the conformally minimal integer vectors of the kernel of some rows, both signs; None when time is out.
+    """List the conformally minimal integer vectors of the kernel of some rows, both signs; None when that takes too many steps.
 
     Examples
     --------
     >>> sorted(naive_moves([[1, 1]], 2))
     [(-1, 1), (1, -1)]
     """
-    until = time.monotonic() + SECONDS
     basis = _kernel(rows, width)
     known = {vector for b in basis for vector in (tuple(b), tuple(-x for x in b))}
     queue = [(f, g) for f in known for g in known]
+    steps = len(queue)
     while queue:
-        if time.monotonic() > until:
+        steps += len(known)
+        if steps > STEPS:
             return None
         f, g = queue.pop()
         rest = _normal_form(tuple(a + b for a, b in zip(f, g, strict=True)), known)
