@@ -236,15 +236,6 @@ ALLOWED = {
     "public/cubes/exact.py": "chooses what to measure; the noise is fitted to the choice",
 }
 """Files outside of ``published`` that call CP-SAT, HiGHS or GLOP."""
-TO_MOVE = {
-    "public/moves/bipartite_circuit.py",
-    "public/moves/graver_minimal.py",
-    "public/moves/secret_pairs.py",
-    "public/moves/strengths_capped_search.py",
-    "public/moves/strengths_solver.py",
-    "public/sensitivity/verify.py",
-    "public/system.py",
-}
 FOREIGN = {"cp_model", "milp", "linprog", "pywraplp", "linear_solver", "model_builder"}
 
 
@@ -258,4 +249,4 @@ def test_no_other_file_asks_a_solver():
             names = [a.name for a in node.names] if isinstance(node, (ast.Import, ast.ImportFrom)) else []
             if FOREIGN & {part for each in names for part in each.split(".")}:
                 asking.add(name)
-    assert asking == set(ALLOWED) | TO_MOVE
+    assert asking == set(ALLOWED)

@@ -28,6 +28,11 @@ WIDEST = 2**40
 """Range that stands for "no limit" while a point is looked for; nothing is concluded from finding none in it."""
 
 
+ENDLESS = 2**200
+"""Bound that is told where nothing limits a sum."""
+Status = Literal["found", "none", "unknown"]
+
+
 class Answer(NamedTuple):
     """A point, or that there is none and why that is known, or that it is not known.
 
@@ -41,7 +46,7 @@ class Answer(NamedTuple):
         For "none": "search" when every branch was closed exactly, "two solvers" when CP-SAT and HiGHS agree.
     """
 
-    status: Literal["found", "none", "unknown"]
+    status: Status
     point: tuple[int, ...] | None = None
     proof: Literal["", "search", "two solvers"] = ""
 
@@ -152,60 +157,75 @@ class Program:
         (3, 3)
         """
         work = Effort.of(effort, usual=USUAL)
+        point, best = None, None
+        while True:
+            target = least if best is None else best + 1
+            found = self.better(objective, target, work.share(1, 2))
+            if found.status == "none":
+                if best is None:
+                    return Best(None, (least or 0) - 1, None, none=True)
+                return Best(best, best, point)
+            if found.point is None:
+                break
+            point = found.point
+            best = _value(objective, point)
+        return Best(best, self.bound(objective, work, best if best is not None else least), point)
+
+    def better(
+        self, objective: Mapping[int, int], least: int | None = None, effort: Effort | None = None
+    ) -> Answer:
+        """Find a point of at least a value, the best that CP-SAT comes to, or prove that there is none.
+
+        Examples
+        --------
+        >>> program = Program([0], [4])
+        >>> program.better({0: 1}, 2).point, program.better({0: 1}, 5).status
+        ((4,), 'none')
+        """
+        work = Effort.of(effort, usual=USUAL)
         goal = {int(j): int(w) for j, w in objective.items() if w}
         floor = [] if least is None else [(goal, int(least), None)]
         box = self._box(floor)
         if box is None:
-            return Best(None, (least or 0) - 1, None, none=True)
-        lower, upper, limited = box
-        program = Compiled(lower, upper, [*self._rows, *floor], self._clauses)
+            return Answer("none", proof="search")
+        program = Compiled(box[0], box[1], [*self._rows, *floor], self._clauses)
         if not program.possible:
-            return Best(None, (least or 0) - 1, None, none=True)
-        top = objective_bound(program, goal) if limited else None
-        found = self._suggest(program, goal, work.share(1, 2))
-        point, best = found.point, None
-        if point is not None:
-            best = sum(w * point[j] for j, w in goal.items())
-        if top is None:
-            return Best(best, 2**200 if best is None else max(best, 2**200), point)
-        while best is None or best < top:
-            # the whole claim first; where that is too long, the bound is lowered as far as it goes
-            target = (best + 1) if best is not None else least
-            part = [] if target is None else [(goal, target, None)]
-            answer = self._find(work.share(1, 2), part, settled=found.status == "found" and found.best)
-            if answer.status == "unknown":
-                break
-            if answer.point is None:
-                if best is None:
-                    return Best(None, (least or 0) - 1, None, none=True)
-                return Best(best, best, point)
-            point = answer.point
-            best = sum(w * point[j] for j, w in goal.items())
-        while (best is None or best < top) and not work.done:
-            if self._find(work.share(1, 2), [(goal, top, None)]).status != "none":
-                break
-            top -= 1
-        return Best(best, top, point)
+            return Answer("none", proof="search")
+        work.spend(1_000 + 10 * program.entries)
+        if least is not None and box[2] and objective_bound(program, goal) < least:
+            return Answer("none", proof="search")
+        asked = solver_layers.ask_cp_sat(
+            program, program.clauses, list(goal.items()), work.share(1, 2).at_most(USUAL)
+        )
+        opinion = _checked(program, asked, "CP-SAT")
+        if opinion.point is not None:
+            return Answer("found", opinion.point)
+        return self._find(work, floor, settled=opinion.status)
 
-    def suggest(self, objective: Mapping[int, int], effort: Effort | None = None) -> tuple[int, ...] | None:
-        """A checked point that CP-SAT finds good; None tells nothing.
+    def bound(
+        self, objective: Mapping[int, int], effort: Effort | None = None, least: int | None = None
+    ) -> int:
+        """A proved upper bound on a sum over all points, lowered as far as the effort goes but not below ``least``.
 
         Examples
         --------
-        >>> Program([0], [4]).suggest({0: 1})
-        (4,)
+        >>> program = Program([0, 0], [3, 3])
+        >>> program.add({0: 2, 1: 2}, None, 7)
+        >>> program.bound({0: 1, 1: 1})
+        3
         """
+        work = Effort.of(effort, usual=USUAL)
+        goal = {int(j): int(w) for j, w in objective.items() if w}
         box = self._box([])
-        if box is None:
-            return None
+        if box is None or not box[2]:
+            return ENDLESS if box is not None else (least or 0)
         program = Compiled(box[0], box[1], self._rows, self._clauses)
-        if not program.possible:
-            return None
-        return self._suggest(program, dict(objective), Effort.of(effort, usual=USUAL)).point
-
-    def _suggest(self, program: Compiled, goal: Mapping[int, int], effort: Effort) -> solver_layers.Opinion:
-        opinion = solver_layers.ask_cp_sat(program, program.clauses, list(goal.items()), effort)
-        return _checked(program, opinion, "CP-SAT")
+        top = objective_bound(program, goal)
+        while (least is None or top > least) and not work.done:
+            if self._find(work.share(1, 2), [(goal, top, None)]).status != "none":
+                break
+            top -= 1
+        return top if least is None else max(top, least)
 
     def _box(
         self, more: Sequence[tuple[dict[int, int], int | None, int | None]]
@@ -230,9 +250,9 @@ class Program:
         effort: Effort,
         more: Sequence[tuple[dict[int, int], int | None, int | None]],
         *,
-        settled: bool = False,
+        settled: Status = "unknown",
     ) -> Answer:
-        """Find a point of the program with more rows; ``settled`` when a solver has said already that there is none."""
+        """Find a point of the program with more rows; ``settled`` is what CP-SAT has said of it already, if it was asked."""
         if any(b is not None and b < a for a, b in zip(self._lower, self._upper)):
             return Answer("none", proof="search")
         if effort.done:
@@ -247,11 +267,13 @@ class Program:
         status, point = search(program, effort.at_most(FIRST))
         if status == "none":
             return Answer("none", proof="search") if limited else Answer("unknown")
-        opinion = solver_layers.Opinion("none" if settled else "unknown")
-        if status == "unknown" and not settled:
+        opinion = solver_layers.Opinion(settled)
+        if status == "unknown" and settled != "none":
             opinion = _checked(
                 program,
-                solver_layers.ask_cp_sat(program, program.clauses, None, effort.share(1, 2)),
+                solver_layers.ask_cp_sat(
+                    program, program.clauses, None, effort.share(1, 2).at_most(USUAL if limited else FIRST)
+                ),
                 "CP-SAT",
             )
             if opinion.point is not None:
@@ -270,6 +292,10 @@ class Program:
         if status == "none":
             return Answer("none", proof="search")
         return Answer("unknown") if point is None else Answer("found", point)
+
+
+def _value(objective: Mapping[int, int], point: Sequence[int]) -> int:
+    return sum(w * point[j] for j, w in objective.items())
 
 
 def _checked(program: Compiled, opinion: solver_layers.Opinion, name: str) -> solver_layers.Opinion:

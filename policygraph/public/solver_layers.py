@@ -7,7 +7,7 @@ inside functions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -18,13 +18,15 @@ from policygraph.effort import SECOND, Effort
 if TYPE_CHECKING:
     from policygraph.public.solver_search import Compiled
 
-__all__ = ["Opinion", "Relaxation", "ask_cp_sat", "ask_highs"]
+__all__ = ["Opinion", "Relaxation", "ask_circuit", "ask_cp_sat", "ask_highs"]
 
 Floats = npt.NDArray[np.float64]
 CP_SAT_ROOM = 2**53
 """A sum of a row may come so far; CP-SAT refuses models beyond its 64 bits, and floats are exact up to here."""
 HIGHS_ROOM = 2**24
 """The same for HiGHS, whose rows hold up to a tolerance of 1e-9: a whole number more or less is far above it."""
+WIDE = 2**16
+"""Without presolve CP-SAT narrows wide ranges step by step, which its deterministic time does not count."""
 ITERATIONS = 50_000
 """Steps of the simplex method in one linear program; a program that needs more tells nothing."""
 
@@ -85,11 +87,14 @@ def ask_cp_sat(
             cp_model.LinearExpr.weighted_sum([x[j] for j, _ in objective], [w for _, w in objective])
         )
     solver = settled(cp_model.CpSolver(), effort)
+    wide = int((program.upper - program.lower).max(initial=0)) > WIDE
+    # with presolve only points are of use, and "none" is no opinion
+    solver.parameters.cp_model_presolve = wide
     status = solver.solve(model)
     effort.spend(int(solver.response_proto.deterministic_time * SECOND) + 1_000 + program.entries)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return Opinion("found", tuple(int(solver.value(v)) for v in x), bool(status == cp_model.OPTIMAL))
-    return Opinion("none" if status == cp_model.INFEASIBLE else "unknown")
+    return Opinion("none" if status == cp_model.INFEASIBLE and not wide else "unknown")
 
 
 def settled(solver: Any, effort: Effort) -> Any:
@@ -216,3 +221,31 @@ class Relaxation:
         point = np.array([v.solution_value() for v in self._x])
         duals = np.array([r.dual_value() for r in self._rows])
         return self._solver.Objective().Value(), point, duals, int(self._solver.iterations())
+
+
+def ask_circuit(graph: Mapping[int, Collection[int]], least: int, most: int, effort: Effort) -> list[int]:
+    """Ask CP-SAT for a long cycle of an undirected graph; a list of vertices that is yet to be checked, or an empty one."""
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    index = {vertex: i for i, vertex in enumerate(graph)}
+    arcs = {(u, v): model.new_bool_var("") for u, near in graph.items() for v in sorted(near)}
+    for (u, v), arc in arcs.items():
+        if u < v:
+            model.add_at_most_one(arc, arcs[v, u])
+    skip = [(i, i, model.new_bool_var("")) for i in range(len(graph))]
+    model.add_circuit([(index[u], index[v], arc) for (u, v), arc in arcs.items()] + skip)
+    length = sum(arcs.values())
+    model.add(length >= least)
+    model.add(length <= most)
+    model.maximize(length)
+    solver = settled(cp_model.CpSolver(), effort)
+    status = solver.solve(model)
+    effort.spend(int(solver.response_proto.deterministic_time * SECOND) + 10 * len(arcs))
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return []
+    after = {u: v for (u, v), arc in arcs.items() if solver.boolean_value(arc)}
+    cycle = [min(after, default=0)]
+    while len(cycle) <= len(graph) and (following := after.get(cycle[-1])) not in (None, cycle[0]):
+        cycle.append(following)
+    return cycle

@@ -19,6 +19,7 @@ from policygraph.public.constraints.degrees import Degrees
 from policygraph.public.constraints.margins import Cells, Cuboid, Total
 from policygraph.public.degree_sequences import digraphical, graphical
 from policygraph.public.domain import Domain, Network
+from policygraph.public.solver import Program
 
 __all__ = ["MATRIX_CELLS", "System"]
 
@@ -304,8 +305,6 @@ class System:
         self._contradiction(core, "no table of counts has all these values")
 
     def _feasible(self, constraints: Sequence[Constraint]) -> bool:
-        from ortools.sat.python import cp_model
-
         matrix, values = self._rows(constraints)
         known = [row for row, value in enumerate(values) if value is not None]
         if not known:
@@ -314,17 +313,16 @@ class System:
             # With negative coefficients nothing bounds a cell, so that no search in a box can show a contradiction.
             return True
         largest = sum(abs(int(values[row] or 0)) for row in known) + 1
-        model = cp_model.CpModel()
-        top = self.domain.capacity if self.domain.capacity is not None else min(largest, 2**40)
+        top = self.domain.capacity if self.domain.capacity is not None else largest
         empty = set(self.zeros.tolist())
-        cells = [model.new_int_var(0, 0 if cell in empty else top, "") for cell in range(self.domain.size)]
+        cells = self.domain.size
+        program = Program([0] * cells, [0 if cell in empty else top for cell in range(cells)])
         for row in known:
             part = slice(matrix.indptr[row], matrix.indptr[row + 1])
-            terms = [cells[c] * int(a) for c, a in zip(matrix.indices[part], matrix.data[part], strict=True)]
-            model.add(sum(terms) == int(values[row] or 0))
-        solver = cp_model.CpSolver()
+            value = int(values[row] or 0)
+            program.add(zip(matrix.indices[part].tolist(), matrix.data[part].tolist()), value, value)
         # An undecided program is no contradiction; the data are checked against the values before any release.
-        return bool(Effort(FEASIBLE).solve(solver, model) != cp_model.INFEASIBLE)
+        return program.find(Effort(FEASIBLE)).status != "none"
 
     def _contradiction(self, constraints: Sequence[Constraint], why: str) -> None:
         named = "; ".join(describe(c, self.domain) for c in constraints)

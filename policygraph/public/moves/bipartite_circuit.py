@@ -1,17 +1,18 @@
 """Long simple cycles in an explicit graph: a quick lower bound, blocks, and an exact search within an effort.
 
-Owns the longest-cycle problem that structural zeros lead to; knows nothing of tables and imports ``effort`` only.
+Owns the longest-cycle problem that structural zeros lead to; knows nothing of tables and imports ``effort`` and ``solver``.
 ortools and networkx are imported when a search needs them.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
-from typing import Any, cast
+from typing import cast
 
 from policygraph.effort import Effort
+from policygraph.public import solver_layers
+from policygraph.public.solver import Program
 
 __all__ = ["arrange", "deep_cycle", "longest_circuit"]
 
@@ -147,43 +148,100 @@ def longest_circuit(
 
 
 def _solve(graph: Graph, lower: int, limit: int, effort: Effort) -> tuple[list[int], int]:
-    """Longest cycle of one block by CP-SAT; returns a cycle longer than ``lower`` or none, and an upper bound."""
+    """Longest cycle of one block; returns a cycle longer than ``lower`` or none, and a proved upper bound."""
     count = sum(map(len, graph.values()))
     if count > _ARCS or not effort.affords(10 * count):
         return [], limit
     effort.spend(10 * count)
-    from ortools.sat.python import cp_model
-
-    model = cp_model.CpModel()
-    index = {vertex: i for i, vertex in enumerate(graph)}
-    arcs: dict[tuple[int, int], Any] = {}
-    for u, neighbours in graph.items():
-        for v in sorted(neighbours):
-            arcs[u, v] = model.new_bool_var("")
-    skip = [model.new_bool_var("") for _ in graph]
-    for (u, v), arc in arcs.items():
-        if u < v:
-            model.add_at_most_one(arc, arcs[v, u])
-    model.add_circuit(
-        [(index[u], index[v], arc) for (u, v), arc in arcs.items()] + [(i, i, s) for i, s in enumerate(skip)]
-    )
-    length = sum(arcs.values())
-    model.add(length >= lower + 1)
-    model.add(length <= limit)
-    model.maximize(length)
-    solver = cp_model.CpSolver()
-    solver.parameters.random_seed = 0
-    status = effort.solve(solver, model)
-    if status == cp_model.INFEASIBLE:
-        return [], lower
     cycle: list[int] = []
-    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        after = {u: v for (u, v), arc in arcs.items() if solver.boolean_value(arc)}
-        cycle = [min(after)]
-        while after[cycle[-1]] != cycle[0]:
-            cycle.append(after[cycle[-1]])
-        if status == cp_model.OPTIMAL:
-            return cycle, len(cycle)
-    # The objective counts arcs, so its bound is an integer up to the rounding of a float.
-    proved = math.ceil(solver.best_objective_bound - 1e-6)
-    return cycle, min(limit, max(proved, lower, len(cycle)))
+    if (best := lower) < limit:
+        asked = solver_layers.ask_circuit(graph, lower + 1, limit, effort.share(1, 2))
+        if _is_cycle(graph, asked) and len(asked) > lower:
+            cycle, best = asked, len(asked)
+    # what the solver finds is checked; that nothing is longer is proved apart from it
+    rivals = _Rivals(graph, best + 1)
+    while best < limit:
+        found = rivals.longer(effort)
+        if found is None:
+            return cycle, min(limit, max(best, rivals.bound(limit, effort)))
+        if not found:
+            return cycle, best
+        cycle, best = found, len(found)
+        rivals = _Rivals(graph, best + 1)
+    return cycle, limit
+
+
+def _is_cycle(graph: Graph, cycle: Sequence[int]) -> bool:
+    around = zip(cycle, [*cycle[1:], *cycle[:1]], strict=True)
+    return len(cycle) >= 3 and len(set(cycle)) == len(cycle) and all(v in graph.get(u, ()) for u, v in around)
+
+
+class _Rivals:
+    """Disjoint cycles with at least so many vertices in all, of which those that are too short are ruled out one by one.
+
+    Notes
+    -----
+    A variable for each edge and each vertex; a vertex that is used has two edges. A cycle of ``least`` vertices or more
+    keeps these rows, and every set S of fewer vertices is left by it if it is met at all: the edges inside S are fewer than
+    the vertices used there, by 1 if a vertex v of S is used. When these rows have no point, no such cycle exists.
+    """
+
+    def __init__(self, graph: Graph, least: int) -> None:
+        import networkx as nx
+
+        self.graph = graph
+        whole: nx.Graph[int] = nx.Graph((u, v) for u, near in graph.items() for v in near)
+        # cycles of a bipartite graph are even
+        self.least = least + least % 2 if nx.is_bipartite(whole) else least
+        self.vertex = {v: i for i, v in enumerate(graph)}
+        pairs = sorted((u, v) for u, near in graph.items() for v in near if u < v)
+        self.edge = {pair: len(graph) + i for i, pair in enumerate(pairs)}
+        size = len(graph) + len(pairs)
+        self.program = Program([0] * size, [1] * size)
+        for v, at in self.vertex.items():
+            here = {self.edge[min(u, v), max(u, v)]: 1 for u in graph[v]}
+            self.program.add({**here, at: -2}, 0, 0)
+        self.length = dict.fromkeys(self.vertex.values(), 1)
+        self.program.add(self.length, self.least, None)
+
+    def longer(self, effort: Effort) -> list[int] | None:
+        """A cycle of the length that is asked for; an empty list when it is proved that there is none; None when open."""
+        while not effort.done:
+            answer = self.program.find(effort.share(1, 2))
+            if answer.point is None:
+                return [] if answer.status == "none" else None
+            used = {v: [] for v, at in self.vertex.items() if answer.point[at]}  # type: dict[int, list[int]]
+            for (u, v), at in self.edge.items():
+                if answer.point[at]:
+                    used[u].append(v)
+                    used[v].append(u)
+            for cycle in _cycles(used):
+                if len(cycle) >= self.least:
+                    return cycle
+                self._leave(cycle)
+        return None
+
+    def _leave(self, cycle: list[int]) -> None:
+        members = set(cycle)
+        inside = {at: 1 for (u, v), at in self.edge.items() if u in members and v in members}
+        for v in cycle:
+            others = {self.vertex[u]: -1 for u in cycle if u != v}
+            self.program.add({**inside, **others}, None, 0)
+
+    def bound(self, limit: int, effort: Effort) -> int:
+        """A proved bound on the length of cycles, at most ``limit``; what is shorter than asked for counts as one less."""
+        return min(limit, max(self.least - 1, self.program.bound(self.length, effort, self.least - 1)))
+
+
+def _cycles(used: dict[int, list[int]]) -> Iterator[list[int]]:
+    """The cycles of a graph in which every vertex has two neighbours."""
+    seen: set[int] = set()
+    for start in used:
+        if start in seen:
+            continue
+        cycle = [start]
+        seen.add(start)
+        while following := [v for v in used[cycle[-1]] if v not in seen]:
+            cycle.append(following[0])
+            seen.add(following[0])
+        yield cycle

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError, RefusedError
 from policygraph.public.moves.lattice import Objects, as_integer_matrix, independent_rows
+from policygraph.public.solver import Program
 
 __all__ = ["decompose", "find_smaller", "is_minimal"]
 
@@ -285,31 +286,17 @@ def _by_halves(columns: Objects, size: Objects, halves: tuple[list[int], list[in
 
 
 def _by_solver(columns: Objects, size: Objects, effort: Effort) -> Objects | None:
-    """Search with CP-SAT, whose answer "infeasible" is a proof."""
-    from ortools.sat.python import cp_model
-
+    """Search as a whole-number program, which answers "none" only on a proof."""
     total = sum(size.tolist())
-    largest = max((abs(value) for value in columns.reshape(-1).tolist()), default=0)
-    if total * max(1, largest) >= 2**53:
-        raise RefusedError(
-            "The move is too large to be tested: its entries times the matrix entries pass 2**53.",
-            code="moves.too-large",
-        )
-    model = cp_model.CpModel()
-    times = [model.new_int_var(0, value, "") for value in size.tolist()]
+    program = Program([0] * len(size), size.tolist())
     for row in columns.tolist():
-        model.add(sum(value * t for value, t in zip(row, times) if value) == 0)
-    model.add(sum(times) >= 1)
+        program.add(enumerate(row), 0, 0)
     # One of a part and its complement has at most half of the entries.
-    model.add(sum(times) <= total // 2)
-    solver = cp_model.CpSolver()
-    status = effort.at_most(SOLVER).solve(solver, model)
-    if status == cp_model.INFEASIBLE:
-        return None
-    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+    program.add(dict.fromkeys(range(len(size)), 1), 1, total // 2)
+    answer = program.find(effort.at_most(SOLVER))
+    if answer.status == "unknown":
         raise RefusedError(
-            f"Whether the move is minimal was not settled (solver: {solver.status_name(status)}). "
-            "Test a move with fewer cells.",
+            "Whether the move is minimal was not settled by the work that was allowed. Test a move with fewer cells.",
             code="moves.unsettled",
         )
-    return np.array([solver.value(t) for t in times], dtype=object)
+    return None if answer.point is None else np.array(answer.point, dtype=object)

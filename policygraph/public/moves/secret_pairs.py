@@ -14,6 +14,7 @@ import numpy.typing as npt
 from policygraph.effort import SECOND, Effort
 from policygraph.errors import RefusedError
 from policygraph.public.domain import Network
+from policygraph.public.solver import Program
 
 if TYPE_CHECKING:
     from policygraph.public.policy import Policy
@@ -87,28 +88,17 @@ def find_repair(
     free = np.setdiff1d(np.arange(policy.domain.size, dtype=np.int64), fixed)
     if len(free) > REPAIR_PAIRS:
         raise _undecided(f"{len(free):,} node pairs are more than {REPAIR_PAIRS:,}.")
-    from ortools.sat.python import cp_model
-
-    model = cp_model.CpModel()
-    flips = [model.new_bool_var("") for _ in range(len(free))]
     signs = np.array([-1 if table.get(int(cell), 0) else 1 for cell in free], dtype=np.int64)
-    rows = policy.system.matrix_on(free) * signs
-    for row in rows:
-        used = np.flatnonzero(row).tolist()
-        if used:
-            model.add(cp_model.LinearExpr.weighted_sum([flips[at] for at in used], row[used].tolist()) == 0)
+    program = Program([0] * len(free), [1] * len(free))
+    for row in policy.system.matrix_on(free) * signs:
+        used = np.flatnonzero(row)
+        program.add(zip(used.tolist(), row[used].tolist()), 0, 0)
     places = np.searchsorted(free, changed).tolist()
-    some = sum(flips[at] for at in places)
-    model.add(some >= 1)
-    model.add(some <= len(changed) - 1)
-    solver = cp_model.CpSolver()
-    solver.parameters.random_seed = 1
-    status = (Effort(REPAIR) if effort is None else effort.at_most(REPAIR)).solve(solver, model)
-    if status == cp_model.INFEASIBLE:
-        return False
-    if status in (cp_model.FEASIBLE, cp_model.OPTIMAL):
-        return True
-    raise _undecided("the solver did not settle it with the effort it may spend.")
+    program.add(dict.fromkeys(places, 1), 1, len(changed) - 1)
+    answer = program.find(Effort(REPAIR) if effort is None else effort.at_most(REPAIR))
+    if answer.status == "unknown":
+        raise _undecided("the solver did not settle it with the effort it may spend.")
+    return answer.status == "found"
 
 
 def _undecided(why: str) -> RefusedError:

@@ -1,11 +1,9 @@
-"""Longest move under a cap by CP-SAT: kernel vectors that are not minimal are cut off one by one.
+"""Longest move under a cap by search: kernel vectors that are not minimal are cut off one by one.
 
 Imports :mod:`policygraph.effort`, :mod:`policygraph.errors`, :mod:`policygraph.exact`, ``graver_minimal`` and the ``strengths_*`` modules beside it.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +13,7 @@ from policygraph.exact import brief
 from policygraph.public.moves.graver_minimal import decompose
 from policygraph.public.moves.strengths_bracket import Bracket, lengths, removed_part, witness_of
 from policygraph.public.moves.strengths_columns import Ints
+from policygraph.public.solver import Program
 
 MOST_CUTS = 5_000
 """Vectors that are cut off before the bracket is returned as it stands."""
@@ -68,25 +67,24 @@ def longest_by_cuts(
         return Bracket(0, ceiling, None, "bound", reason, "l1")
     best, move, upper = 0, None, ceiling
     reason = "the search over all kernel vectors under the cap was completed"
+    stopped = "the search was stopped; a proved bound over all kernel vectors under the cap holds"
     while upper > best:
         if work.done or search.cuts > most_cuts:
-            reason = "the search was stopped; the solver's bound over all kernel vectors under the cap holds"
+            reason = stopped
             break
-        point, bound = search.solve(best + 1, upper, work)
-        if bound is not None:
-            upper = max(best, min(upper, bound))
+        # no value is believed to be the largest: the end comes when it is proved that nothing longer is left
+        point, ended = search.longer(best + 1, work)
+        if ended:
+            upper = best
+            break
         if point is None:
-            if bound is None:
-                reason = (
-                    "the search was stopped; the solver's bound over all kernel vectors under the cap holds"
-                )
-                break
-            continue
+            reason = stopped
+            break
         try:
             held = np.flatnonzero(point)
             pieces = decompose(matrix[:, held], point[held], effort=work)
         except RefusedError:
-            reason = "a long move could not be split; the solver's bound over all kernel vectors holds"
+            reason = "a long move could not be split; a proved bound over all kernel vectors holds"
             break
         parts = np.zeros((len(pieces), len(point)), dtype=np.int64)
         parts[:, held] = pieces
@@ -95,6 +93,8 @@ def longest_by_cuts(
                 best, move = int(value), part
             search.forbid(part)
             search.forbid(-part)
+    if upper > best:
+        upper = min(upper, search.bound(best, work))
     witness = None if move is None else witness_of(removed_part(move), move)
     return Bracket(best, upper, witness, "search", reason, "l1")
 
@@ -113,69 +113,58 @@ class _Cuts:
                 code="moves.cap-deadline",
             )
         effort.spend(stated)
-        from ortools.sat.python import cp_model
-
-        self.cp = cp_model
-        self.model = cp_model.CpModel()
         self.cuts = 0
         self.query = query
+        self.cells = cells = matrix.shape[1]
         most = cap if capacity is None else min(cap, capacity)
-        cells = range(matrix.shape[1])
-        self.plus = [self.model.new_int_var(0, most, "") for _ in cells]
-        self.minus = [self.model.new_int_var(0, most, "") for _ in cells]
-        for p, n in zip(self.plus, self.minus):
-            side = self.model.new_bool_var("")
-            self.model.add(p <= most * side)
-            self.model.add(n <= most * (1 - side))
+        asked = [] if query is None else [row for row in query if row.any()]
+        # of each row of the query: the size of its answer, and on which side of 0 it lies
+        sizes = [_reach(row, cap) for row in asked]
+        self.program = Program(
+            [0] * (2 * cells + 2 * len(asked)), [most] * (2 * cells) + sizes + [1] * len(asked)
+        )
+        for j in range(cells):
+            self.program.require([(j, "<=", 0), (cells + j, "<=", 0)])
         for row in matrix:
-            self.model.add(self._answer(row) == 0)
-        self.model.add(sum(self.plus) <= cap)
-        self.model.add(sum(self.minus) <= cap)
-        if query is None:
-            self.length: Any = sum(self.plus) + sum(self.minus)
-        else:
-            self.length = sum((self._absolute(row, cap) for row in query if row.any()), 0)
-        self.model.maximize(self.length)
+            self.program.add(self._answer(row), 0, 0)
+        self.program.add(dict.fromkeys(range(cells), 1), None, cap)
+        self.program.add(dict.fromkeys(range(cells, 2 * cells), 1), None, cap)
+        for at, (row, reach) in enumerate(zip(asked, sizes)):
+            size, side = 2 * cells + at, 2 * cells + len(asked) + at
+            answer = self._answer(row)
+            self.program.add({**{j: -a for j, a in answer.items()}, size: 1, side: -2 * reach}, None, 0)
+            self.program.add({**answer, size: 1, side: 2 * reach}, None, 2 * reach)
+        counted = range(2 * cells) if query is None else range(2 * cells, 2 * cells + len(asked))
+        self.length = dict.fromkeys(counted, 1)
 
-    def _answer(self, row: Ints) -> Any:
+    def _answer(self, row: Ints) -> dict[int, int]:
         where = np.flatnonzero(row).tolist()
         weights = row[where].tolist()
-        terms = [*(self.plus[j] for j in where), *(self.minus[j] for j in where)]
-        return self.cp.LinearExpr.weighted_sum(terms, [*weights, *(-w for w in weights)])
-
-    def _absolute(self, row: Ints, cap: int) -> Any:
-        most = 2 * cap * int(np.abs(row).max())
-        size, side = self.model.new_int_var(0, most, ""), self.model.new_bool_var("")
-        answer = self._answer(row)
-        self.model.add(size <= answer + 2 * most * side)
-        self.model.add(size <= 2 * most * (1 - side) - answer)
-        return size
+        return dict(
+            zip([*where, *(self.cells + j for j in where)], [*weights, *(-w for w in weights)], strict=True)
+        )
 
     def forbid(self, part: Ints) -> None:
         """Cut off every vector that contains the part."""
-        literals = []
-        for j in np.flatnonzero(part).tolist():
-            literal = self.model.new_bool_var("")
-            side = self.plus[j] if part[j] > 0 else self.minus[j]
-            self.model.add(side <= abs(int(part[j])) - 1).only_enforce_if(literal)
-            literals.append(literal)
-        self.model.add_bool_or(literals)
+        self.program.require(
+            (j if part[j] > 0 else self.cells + j, "<=", abs(int(part[j])) - 1)
+            for j in np.flatnonzero(part).tolist()
+        )
         self.cuts += 1
 
-    def solve(self, least: int, most: int, effort: Effort) -> tuple[Ints | None, int | None]:
-        """A vector of length ``least`` or more and a proved bound; (None, bound) when none is left."""
-        solver = self.cp.CpSolver()
-        self.model.add(self.length >= least)
-        status = effort.solve(solver, self.model)
-        if status == self.cp.INFEASIBLE:
-            return None, least - 1
-        if status not in (self.cp.OPTIMAL, self.cp.FEASIBLE):
-            return None, None
-        point = np.array(
-            [solver.value(p) - solver.value(n) for p, n in zip(self.plus, self.minus)], dtype=np.int64
-        )
-        if status == self.cp.OPTIMAL:
-            return point, min(most, int(lengths(self.query, point[None, :], "l1")[0]))
-        # the solver's bound is a float near an integer: one more is safe, and a huge one is left alone
-        bound = solver.best_objective_bound
-        return point, min(most, int(bound) + 1) if bound < 2**50 else most
+    def longer(self, least: int, effort: Effort) -> tuple[Ints | None, bool]:
+        """A vector of length ``least`` or more, or whether it is proved that none is left."""
+        answer = self.program.better(self.length, least, effort.share(1, 2))
+        if answer.point is None:
+            return None, answer.status == "none"
+        both = np.array(answer.point[: 2 * self.cells], dtype=np.int64)
+        return both[: self.cells] - both[self.cells :], False
+
+    def bound(self, least: int, effort: Effort) -> int:
+        """A proved bound on the length of what is left and of what was cut off, ``least`` being the longest of that."""
+        return self.program.bound(self.length, effort, least)
+
+
+def _reach(row: Ints, cap: int) -> int:
+    """The largest answer of a row to so many records added and removed."""
+    return cap * (max(int(row.max()), 0) - min(int(row.min()), 0))

@@ -3,12 +3,12 @@
 Everything is recomputed from labels with plain dictionaries and integers: the two data sets, the public facts, the
 answers, the definition of neighbours. The bound is recomputed by the naive completion procedure (or over all edges) when
 the problem is small enough, and otherwise the report says on which proof it rests. Of ``public`` it uses the
-definitions only (domain, constraints, graph, query), never moves, reductions or closed forms.
+definitions (domain, constraints, graph, query) and ``solver``, never moves, reductions or closed forms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -30,6 +30,7 @@ from policygraph.public.sensitivity.verify_measures import cells_only, measure_c
 from policygraph.public.sensitivity.verify_moves import naive_moves
 from policygraph.public.sensitivity.verify_pairs import is_pairwise, pair_neighbours, secret_pairs_of
 from policygraph.public.sensitivity.verify_report import Check, Verification
+from policygraph.public.solver import Program
 
 __all__ = ["Check", "Verification", "listed_moves", "verify"]
 
@@ -283,7 +284,9 @@ def _is_minimal(policy: Policy, change: Table) -> bool | None:
             if any(amounts) and part != change and _zero(sums, amounts):
                 return False
         return True
-    return _solve(policy, cells, lambda model, h: _inside(model, h, cells, change))
+    parts = [(cell, 1 if amount > 0 else -1, abs(amount)) for cell, amount in change.items()]
+    whole = sum(abs(amount) for amount in change.values())
+    return _none(policy, parts, [(dict.fromkeys(range(len(parts)), 1), 1, whole - 1)])
 
 
 def _zero(sums: list[list[dict[Any, int]]], amounts: tuple[int, ...]) -> bool:
@@ -296,35 +299,27 @@ def _zero(sums: list[list[dict[Any, int]]], amounts: tuple[int, ...]) -> bool:
     return not any(total.values())
 
 
-def _inside(model: Any, h: dict[int, Any], cells: list[int], change: Table) -> None:
-    for cell in cells:
-        amount = change[cell]
-        model.add(h[cell] >= min(0, amount))
-        model.add(h[cell] <= max(0, amount))
-    size = sum(h[c] if change[c] > 0 else -h[c] for c in cells)
-    model.add(size >= 1)
-    model.add(size <= sum(abs(x) for x in change.values()) - 1)
+def _none(
+    policy: Policy,
+    parts: list[tuple[int, int, int]],
+    limits: list[tuple[dict[int, int], int | None, int | None]],
+) -> bool | None:
+    """Whether no change made of these parts, each a cell, a sign and the most records, keeps the facts within limits on the parts.
 
-
-def _solve(policy: Policy, cells: list[int], limit: Callable[[Any, dict[int, Any]], None]) -> bool | None:
-    """Whether no change over these cells keeps the facts within the limits; None when undecided."""
-    from ortools.sat.python import cp_model
-
-    model = cp_model.CpModel()
-    h = {cell: model.new_int_var(-(10**6), 10**6, "") for cell in cells}
-    rows: dict[tuple[int, Any], list[Any]] = {}
-    for cell in cells:
+    None when undecided; nothing is taken on the word of one solver (docs/proofs/solvers.md).
+    """
+    program = Program([0] * len(parts), [most for _, _, most in parts])
+    rows: dict[tuple[int, Any], dict[int, int]] = {}
+    for place, (cell, sign, _) in enumerate(parts):
         for at, fact in enumerate(policy.constraints):
             for key, value in _sums(fact, policy, {cell: 1}).items():
-                rows.setdefault((at, key), []).append(h[cell] * value)
+                rows.setdefault((at, key), {})[place] = sign * value
     for terms in rows.values():
-        model.add(sum(terms) == 0)
-    limit(model, h)
-    solver = cp_model.CpSolver()
-    status = Effort(SOLVER).solve(solver, model)
-    if status == cp_model.INFEASIBLE:
-        return True
-    return False if status in (cp_model.FEASIBLE, cp_model.OPTIMAL) else None
+        program.add(terms, 0, 0)
+    for terms, low, high in limits:
+        program.add(terms, low, high)
+    answer = program.find(Effort(SOLVER))
+    return None if answer.status == "unknown" else answer.status == "none"
 
 
 def _is_positive(policy: Policy, before: Table, change: Table) -> bool | None:
@@ -335,23 +330,20 @@ def _is_positive(policy: Policy, before: Table, change: Table) -> bool | None:
     if policy.domain.size > 2_000:
         return None
     size = sum(abs(x) for x in change.values())
-    every = list(range(policy.domain.size))
+    cells = policy.domain.size
+    parts = [(cell, 1, size) for cell in range(cells)]
+    parts += [(cell, -1, min(size, before.get(cell, 0))) for cell in range(cells)]
+    shorter: tuple[dict[int, int], int | None, int | None] = (
+        dict.fromkeys(range(2 * cells), 1),
+        None,
+        size - 1,
+    )
     open_ = False
     for t in removed:
         for s in added:
-
-            def shorter(model: Any, h: dict[int, Any], t: int = t, s: int = s) -> None:
-                lengths = []
-                for cell in every:
-                    length = model.new_int_var(0, size, "")
-                    model.add_abs_equality(length, h[cell])
-                    model.add(h[cell] >= -before.get(cell, 0))
-                    lengths.append(length)
-                model.add(h[t] <= -1)
-                model.add(h[s] >= 1)
-                model.add(sum(lengths) <= size - 1)
-
-            none = _solve(policy, every, shorter)
+            none = _none(
+                policy, parts, [shorter, ({cells + t: 1, t: -1}, 1, None), ({s: 1, cells + s: -1}, 1, None)]
+            )
             if none:
                 return True
             open_ = open_ or none is None
