@@ -97,7 +97,12 @@ def honest():
 
 
 def test_the_true_values(honest):
-    assert (honest["cap"], honest["positive"], honest["policy, cap"], honest["policy, positive"]) == (4, 6, 4, 6)
+    assert (honest["cap"], honest["positive"], honest["policy, cap"], honest["policy, positive"]) == (
+        4,
+        6,
+        4,
+        6,
+    )
 
 
 @pytest.mark.parametrize("name", USERS)

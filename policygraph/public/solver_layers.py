@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.effort import SECOND, Effort
+from policygraph.effort import Effort
 
 if TYPE_CHECKING:
     from policygraph.public.solver_search import Compiled
@@ -86,29 +86,23 @@ def ask_cp_sat(
         model.maximize(
             cp_model.LinearExpr.weighted_sum([x[j] for j, _ in objective], [w for _, w in objective])
         )
-    solver = settled(cp_model.CpSolver(), effort)
+    solver = careful(cp_model.CpSolver())
     wide = int((program.upper - program.lower).max(initial=0)) > WIDE
     # with presolve only points are of use, and "none" is no opinion
     solver.parameters.cp_model_presolve = wide
-    status = solver.solve(model)
-    effort.spend(int(solver.response_proto.deterministic_time * SECOND) + 1_000 + program.entries)
+    effort.spend(1_000 + program.entries)
+    status = effort.solve(solver, model)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return Opinion("found", tuple(int(solver.value(v)) for v in x), bool(status == cp_model.OPTIMAL))
     return Opinion("none" if status == cp_model.INFEASIBLE and not wide else "unknown")
 
 
-def settled(solver: Any, effort: Effort) -> Any:
-    """Give CP-SAT the settings that every call uses."""
-    parameters = solver.parameters
+def careful(solver: Any) -> Any:
+    """Give CP-SAT the settings that every call uses; ``Effort.solve`` adds one worker and the limit."""
     # presolve is where the public reports of wrong "infeasible" and "optimal" begin (google/or-tools 5274, 5293)
-    parameters.cp_model_presolve = False
-    parameters.symmetry_level = 0
-    parameters.num_workers = 1
-    parameters.random_seed = 1
-    if (left := effort.left) is not None:
-        parameters.max_deterministic_time = max(left / SECOND, 1e-3)
-    if (seconds := effort.seconds) is not None:
-        parameters.max_time_in_seconds = seconds
+    solver.parameters.cp_model_presolve = False
+    solver.parameters.symmetry_level = 0
+    solver.parameters.random_seed = 1
     return solver
 
 
@@ -239,9 +233,9 @@ def ask_circuit(graph: Mapping[int, Collection[int]], least: int, most: int, eff
     model.add(length >= least)
     model.add(length <= most)
     model.maximize(length)
-    solver = settled(cp_model.CpSolver(), effort)
-    status = solver.solve(model)
-    effort.spend(int(solver.response_proto.deterministic_time * SECOND) + 10 * len(arcs))
+    solver = careful(cp_model.CpSolver())
+    effort.spend(10 * len(arcs))
+    status = effort.solve(solver, model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return []
     after = {u: v for (u, v), arc in arcs.items() if solver.boolean_value(arc)}
