@@ -24,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 CP_SAT_ROOM = 2**53
 """A sum of a row may come so far; CP-SAT refuses models beyond its 64 bits, and floats are exact up to here."""
 HIGHS_ROOM = 2**24
-"""The same for HiGHS, whose rows hold up to a tolerance of 1e-9: a whole number more or less is far above it."""
+"""The same for HiGHS, whose rows hold up to a tolerance of 1e-6: a whole number more or less is far above it."""
 WIDE = 2**16
 """Without presolve CP-SAT narrows wide ranges step by step, which its deterministic time does not count."""
 ITERATIONS = 50_000
