@@ -6,7 +6,8 @@ decomposes single moves without a basis, ``lattice`` the exact linear algebra. I
 
 from __future__ import annotations
 
-from math import comb
+from functools import lru_cache
+from math import comb, prod
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,9 @@ GROUP_LIMIT = 5_000
 
 SEARCH_SYMMETRIES = (10, 100)
 """Symmetries are searched for when the merged problem has a number of columns in this range."""
+
+MOST_ENTRIES = 1 << 25
+"""Most moves times cells that are held as one list, a quarter of a gigabyte."""
 
 
 def graver_basis(
@@ -178,6 +182,7 @@ def _ordered(moves: Longs) -> Longs:
 
 def _spread(merged: Longs, classes: ColumnClasses, n: int, capacity: int | None, limits: Limits) -> Longs:
     """Turn the moves of the merged problem into moves of the cells, and add those inside a class."""
+    _check_room(merged, classes, n, capacity, limits)
     top = n if capacity is None else capacity
     blocks: list[Longs] = []
     if top >= 1:
@@ -210,6 +215,41 @@ def _spread(merged: Longs, classes: ColumnClasses, n: int, capacity: int | None,
     result = np.concatenate(blocks) if blocks else np.zeros((0, n), dtype=np.int64)
     limits.check(result.shape[0])
     return result
+
+
+def _check_room(merged: Longs, classes: ColumnClasses, n: int, capacity: int | None, limits: Limits) -> None:
+    """Refuse a list that would be too large before any of it is built: two cells of a class of k are k (k - 1) / 2 moves."""
+    sizes = [len(cells) for cells in classes.members]
+    held = len(classes.zero) + sum(size * (size - 1) // 2 for size in sizes)
+    if all(size == 1 for size in sizes):
+        held += merged.shape[0]
+    else:
+        limits.check(held)
+        for move in merged:
+            held += prod(
+                _share_count(abs(int(move[at])), sizes[at], capacity) for at in np.flatnonzero(move).tolist()
+            )
+            if held * n > MOST_ENTRIES:
+                break
+    limits.check(held)
+    if held * n > MOST_ENTRIES:
+        raise IncompleteBasisError(
+            f"more than {MOST_ENTRIES // n:,} minimal moves over {n:,} cells: too many to hold. Ask for a bound (longest_move), "
+            "or coarsen the domain.",
+            code="graver.incomplete",
+            reason="entries",
+        )
+
+
+@lru_cache(maxsize=1 << 12)
+def _share_count(total: int, cells: int, capacity: int | None) -> int:
+    """Count the non-negative integer vectors of a given length and sum, entries at most ``capacity``."""
+    if capacity is None:
+        return comb(total + cells - 1, cells - 1)
+    return sum(
+        (-1) ** k * comb(cells, k) * comb(total - k * (capacity + 1) + cells - 1, cells - 1)
+        for k in range(min(cells, total // (capacity + 1)) + 1)
+    )
 
 
 def _vector(n: int, cells: list[int], values: list[int]) -> Longs:

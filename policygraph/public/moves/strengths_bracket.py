@@ -17,6 +17,10 @@ from policygraph.public.moves.strengths_columns import Ints, read_matrix
 Norm = Literal["l1", "l2"]
 
 
+MOST_ANSWERS = 1 << 23
+"""Answers of moves that are held at once."""
+
+
 @dataclass(frozen=True)
 class Bracket:
     """What is proved about the longest move.
@@ -129,9 +133,16 @@ def lengths(query: Ints | None, moves: Ints, norm: Norm) -> npt.NDArray[Any]:
         bound = largest * max((int(np.abs(query).max()) if query.size else 0), 1) * moves.shape[1]
         rows = query.shape[0]
     wide = (bound if norm == "l1" else bound * bound) * max(rows, 1) >= 2**62 or bound >= 2**62
-    steps = moves.astype(object) if wide else moves
-    answers = steps if query is None else steps @ (query.T.astype(object) if wide else query.T)
-    result: npt.NDArray[Any] = (np.abs(answers) if norm == "l1" else answers * answers).sum(axis=1)
+    onto = None if query is None else query.T.astype(object) if wide else query.T
+    # Answers can be many more than cells, so that only some moves have theirs at a time.
+    chunk = max(1, MOST_ANSWERS // max(1, rows))
+    parts: list[npt.NDArray[Any]] = []
+    for start in range(0, moves.shape[0], chunk):
+        steps = moves[start : start + chunk]
+        steps = steps.astype(object) if wide else steps
+        answers = steps if onto is None else steps @ onto
+        parts.append((np.abs(answers) if norm == "l1" else answers * answers).sum(axis=1))
+    result: npt.NDArray[Any] = np.concatenate(parts)
     return result
 
 

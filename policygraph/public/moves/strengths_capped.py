@@ -37,6 +37,8 @@ from policygraph.public.moves.strengths_columns import (
     representatives,
 )
 
+MOST_ENTRIES = 1 << 25
+"""Most moves times cells that are listed, a quarter of a gigabyte; beyond it a search answers."""
 FEW_SUMS = 20_000
 """Up to so many multisets the listing is faster than starting a solver."""
 QUICK = 3 * SECOND
@@ -83,7 +85,7 @@ def capped_moves(
     capacity
         Most records of a cell; None for no limit.
     max_moves
-        Give up beyond so many moves.
+        Give up beyond so many moves, or beyond as many as can be held.
     effort
         Give up when this work is spent; None for no end.
 
@@ -111,6 +113,8 @@ def capped_moves(
     other than both empty or both whole, have equal sums (docs/proofs/strengths.md, section 5).
     """
     read = read_matrix(matrix)
+    most = MOST_ENTRIES // max(1, read.shape[1])
+    max_moves = most if max_moves is None else min(max_moves, most)
     cap = read_cap(m)
     room = read_capacity(capacity)
     if cap == 0 or room == 0:

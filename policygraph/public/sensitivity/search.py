@@ -29,6 +29,8 @@ VALUE_CELLS = 3_000
 VALUE_PAIRS = 150
 """The same for node pairs of networks, whose moves are too many to try beyond."""
 POSITIVE_MOVES = 200_000
+CHUNK = 1 << 23
+"""Answers of moves that are held at once."""
 SEARCH_COLUMNS = 400
 """Most different columns for which all minimal moves are searched; beyond it the search would not end."""
 
@@ -298,8 +300,13 @@ def _longest_of(problem: Problem, moves: Ints, norm: Norm) -> Found:
     asked = problem.query if problem.query is not None else np.zeros((0, moves.shape[1]), dtype=np.int64)
     top = int(np.abs(asked).max(initial=1)) * int(np.abs(moves).sum(axis=1).max())
     kind: Any = np.int64 if (top * top) * max(1, len(asked), moves.shape[1]) < 1 << 62 else object
-    answers = moves.astype(kind) if problem.query is None else moves.astype(kind) @ asked.T.astype(kind)
-    lengths = np.abs(answers).sum(axis=1) if norm == "l1" else (answers * answers).sum(axis=1)
+    parts = []
+    chunk = max(1, CHUNK // max(1, len(asked)))
+    for start in range(0, len(moves), chunk):
+        some = moves[start : start + chunk].astype(kind)
+        answers = some if problem.query is None else some @ asked.T.astype(kind)
+        parts.append(np.abs(answers).sum(axis=1) if norm == "l1" else (answers * answers).sum(axis=1))
+    lengths = np.concatenate(parts)
     at = int(np.argmax(lengths))
     value = int(lengths[at])
     return Found(
