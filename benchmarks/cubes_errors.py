@@ -36,11 +36,11 @@ def methods(half):
     yield "All", All(), None
     yield "AllC", All(), "least-squares"
     yield "Base", Base(), None
-    yield "BMax", BMax(exact_seconds=0), None
-    yield "BMaxC", BMax(exact_seconds=0), "least-squares"
-    yield "PMost", PMost(bound=half, exact_seconds=0), None
-    yield "PMost, then C", PMost(bound=half, fitted=False, exact_seconds=0), "least-squares"
-    yield "PMostC", PMost(bound=half, exact_seconds=0), "least-squares"
+    yield "BMax", BMax(work=0), None
+    yield "BMaxC", BMax(work=0), "least-squares"
+    yield "PMost", PMost(bound=half, work=0), None
+    yield "PMost, then C", PMost(bound=half, fitted=False, work=0), "least-squares"
+    yield "PMostC", PMost(bound=half, work=0), "least-squares"
     yield "UnequalC", Unequal(), "least-squares"
     yield "UnequalMaxC", Unequal("max"), "least-squares"
 
@@ -57,7 +57,7 @@ def errors(
     answers = query.answer(counts)
     starts = np.cumsum([0, *(part.height for part in query.parts)])
     ones = [1.0] * len(query.sets)
-    plain = BMax(fitted=False, exact_seconds=0).choose(domain, query.sets, ones, policy, pg.Epsilon(1))
+    plain = BMax(fitted=False, work=0).choose(domain, query.sets, ones, policy, pg.Epsilon(1))
     half = Fraction(plain.objective) / 2
     results: dict[str, list[tuple[float, float, float, float, float]]] = {}
     for name, strategy, consistency in methods(half):

@@ -30,6 +30,7 @@ from policygraph.public.node_privacy import NodePrivacy
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
 from policygraph.public.query.measures import MeasureQuery
+from policygraph.public.request import asking
 from policygraph.published.release import Release
 
 __all__ = [
@@ -130,6 +131,7 @@ def release(
     compose_policies: bool = False,
     reuse: bool = True,
     progress: Callable[[str], None] | None = None,
+    time_limit: float | None = None,
 ) -> Release:
     """Release the answers to a query under a policy.
 
@@ -166,6 +168,9 @@ def release(
         Return the recorded release when the same request was made before, at no cost.
     progress
         Called with a sentence before each stage.
+    time_limit
+        Seconds for all searches, where a limit in time is wanted. Without it work is counted, and the noise is the same on every
+        machine; a release that the limit cut short says so in its first stage, and its record has ``cut_short``.
 
     Returns
     -------
@@ -181,23 +186,24 @@ def release(
     >>> made.tables[0].name, len(made.values()), made.private
     ('age', 3, False)
     """
-    return perform(
-        query,
-        policy,
-        data,
-        epsilon=epsilon,
-        rho=rho,
-        delta=delta,
-        ledger=ledger,
-        dataset=dataset,
-        mechanism=mechanism,
-        source=source,
-        columns=columns,
-        edges=edges,
-        compose_policies=compose_policies,
-        reuse=reuse,
-        progress=progress,
-    ).release
+    with asking(time_limit):
+        return perform(
+            query,
+            policy,
+            data,
+            epsilon=epsilon,
+            rho=rho,
+            delta=delta,
+            ledger=ledger,
+            dataset=dataset,
+            mechanism=mechanism,
+            source=source,
+            columns=columns,
+            edges=edges,
+            compose_policies=compose_policies,
+            reuse=reuse,
+            progress=progress,
+        ).release
 
 
 def perform(

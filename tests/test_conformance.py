@@ -40,25 +40,6 @@ def test_every_mechanism_on_tables_of_counts_conforms(case):
     assert found.passed, str(found)
 
 
-LOSSES = [Fraction(1, 100), Fraction(1, 10), 1, 3, 8, 20, 50]
-"""From hardly any privacy loss to so much that nearly every draw of noise is 0."""
-
-
-@pytest.mark.parametrize("loss", [*map(pg.Epsilon, LOSSES), *map(pg.Rho, LOSSES)], ids=str)
-def test_noise_of_any_size_conforms(loss):
-    mechanism = pg.Laplace() if isinstance(loss, pg.Epsilon) else pg.Gaussian()
-    found = check_mechanism(mechanism, QUERY, POLICY, loss, samples=1_000)
-    assert found.passed, str(found)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", PLAIN, ids=[case.name for case in PLAIN])
-def test_every_mechanism_conforms_at_small_and_large_losses(case):
-    for value in (Fraction(1, 100), 50):
-        found = check_mechanism(case.mechanism, case.query, case.policy, type(case.loss)(value), samples=0)
-        assert found.passed, str(found)
-
-
 @dataclass(frozen=True)
 class Plain(Mechanism):
     """A sound plug-in; the broken ones below change one thing each."""
@@ -104,13 +85,6 @@ class Fixed(Additive):
 
 
 @dataclass(frozen=True)
-class Discarding(Additive):
-    def noisy(self, table, source):
-        source.words(1)
-        return super().noisy(table, pg.SeededSource(5))
-
-
-@dataclass(frozen=True)
 class Loud(Additive):
     def noisy(self, table, source):
         return 3 * (super().noisy(table, source) - self.query.answer(table)) + self.query.answer(table)
@@ -146,8 +120,7 @@ def drifting(self, query, policy, loss, sensitivity=None):
 FAULTS = {
     "draws from its source alone: the same seed gave two": broken(ready=Forgetful),
     "draws from its source alone: the global random state": broken(ready=Global),
-    "draws from its source alone: its source was asked for no word": broken(ready=Fixed),
-    "draws from its source alone: different seeds gave the same": broken(ready=Discarding),
+    "draws from its source alone: different seeds gave the same": broken(ready=Fixed),
     "leaves the table as it is": broken(ready=Writing),
     "its errors are as stated": broken(ready=Loud),
     "passes the audit": broken(ready=Leaking),
@@ -171,13 +144,6 @@ def test_a_broken_mechanism_is_told_its_fault(fault):
     assert not found.passed
     assert any(line.startswith(fault) for line in found.faults), str(found)
     assert "FAIL" in str(found)
-
-
-@pytest.mark.parametrize("epsilon", LOSSES)
-@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.startswith("draws from")])
-def test_foreign_randomness_is_told_at_any_loss(fault, epsilon):
-    found = check_mechanism(FAULTS[fault], QUERY, POLICY, pg.Epsilon(epsilon), samples=0)
-    assert any(line.startswith(fault) for line in found.faults), str(found)
 
 
 def test_only_mechanisms_are_checked_as_mechanisms():

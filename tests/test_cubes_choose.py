@@ -83,7 +83,7 @@ def test_adult_plain_choices_have_the_published_variances():
 
 
 def test_adult_least_maximum_is_no_worse_than_published():
-    best = of(BMax(exact_seconds=0), ADULT)
+    best = of(BMax(work=0), ADULT)
     assert best.objective <= 32768
     assert both(ADULT, best)[0].max() == pytest.approx(best.objective)
     lattice = Lattice(ADULT)
@@ -108,7 +108,7 @@ def test_adult_most_cuboids_are_no_fewer_than_published():
     assert len(masks) == 15
     assert (round(plain.max()), round(plain.mean())) == (75600, 9998)
     assert (round(fitted.max()), round(fitted.mean())) == (41718, 5572)
-    ours = of(PMost(bound=16384, exact_seconds=0), ADULT)
+    ours = of(PMost(bound=16384, work=0), ADULT)
     plain, fitted = both(ADULT, ours)
     assert int((plain <= 16384).sum()) == ours.objective
     assert ours.objective >= int((task.plain(masks, [1.0] * 15) <= 16384).sum())
@@ -164,8 +164,8 @@ def test_adult_is_clearly_better_under_the_attribute_policy():
     assert (
         of(Unequal(), ADULT, policy=attribute).objective < 0.7 * of(Unequal(), ADULT, policy=full).objective
     )
-    assert of(BMax(exact_seconds=0), ADULT, policy=attribute).objective <= 65536
-    assert of(BMax(exact_seconds=0), ADULT, policy=full).objective > 120000
+    assert of(BMax(work=0), ADULT, policy=attribute).objective <= 65536
+    assert of(BMax(work=0), ADULT, policy=full).objective > 120000
 
 
 CHANGES = {"add or remove": [None], "full": [-1], "attribute": [1, 2, 4, 8]}
@@ -198,12 +198,12 @@ def test_covers_are_the_best_of_all_choices(case, limit):
         top |= mask
     candidates = [mask for mask in lattice.below(top) if name == "add or remove" or mask]
     sets = [lattice.names(mask) for mask in published]
-    least = of(BMax(exact_seconds=20), domain, sets, policy)
+    least = of(BMax(work=20_000_000), domain, sets, policy)
     expected = 2 * oracle.best_maximum(shape, published, candidates, changes)
     assert least.objective == pytest.approx(expected)
     assert least.gap == pytest.approx(0, abs=1e-9)
     assert both(domain, least, sets, policy)[0].max() == pytest.approx(expected)
-    most = of(PMost(bound=2 * limit, exact_seconds=20), domain, sets, policy)
+    most = of(PMost(bound=2 * limit, work=20_000_000), domain, sets, policy)
     expected = oracle.best_coverage(shape, published, candidates, changes, limit)
     assert most.objective == expected
     assert most.gap == 0 or expected == 0
@@ -222,7 +222,7 @@ def test_choices_after_least_squares_are_judged_by_their_true_variances(case, li
     most = of(PMost(bound=limit, fitted=True), domain, sets, policy)
     inside = both(domain, most, sets, policy)[1] <= limit * (1 + 1e-9)
     assert int(inside.sum()) == most.objective
-    plain = both(domain, of(PMost(bound=limit, exact_seconds=0), domain, sets, policy), sets, policy)[1]
+    plain = both(domain, of(PMost(bound=limit, work=0), domain, sets, policy), sets, policy)[1]
     assert most.objective >= int((plain <= limit * (1 + 1e-9)).sum())
 
 
@@ -253,10 +253,10 @@ def test_unequal_laplace_noise_is_no_worse_than_equal_noise(case, goal):
     _, domain, published, name = case
     lattice, policy = Lattice(domain), policy_of(name, domain)
     sets = [lattice.names(mask) for mask in published]
-    made = of(Unequal(goal, seconds=0.3), domain, sets, policy)
+    made = of(Unequal(goal, work=300_000), domain, sets, policy)
     fitted = both(domain, made, sets, policy)[1]
     assert (fitted.max() if goal == "max" else fitted.sum()) == pytest.approx(made.objective)
-    for other in (All(), Base(), BMax(exact_seconds=0)):
+    for other in (All(), Base(), BMax(work=0)):
         variances = both(domain, of(other, domain, sets, policy), sets, policy)[1]
         assert made.objective <= (variances.max() if goal == "max" else variances.sum()) * 1.02
 
@@ -282,7 +282,7 @@ def test_slopes_are_those_of_the_objective(goal, loss):
 def test_with_public_margins_cuboids_are_weighed_in_both_norms():
     policy = pg.Policy(EXAMPLE, constraints=[pg.Cuboid("sex"), pg.Cuboid("age")])
     for loss in (pg.Epsilon(1), pg.Rho("1/2")):
-        made = of(Unequal(seconds=0.3), EXAMPLE, policy=policy, loss=loss)
+        made = of(Unequal(work=300_000), EXAMPLE, policy=policy, loss=loss)
         assert made.kind == "cuboids"
         assert not {(), ("sex",), ("age",)} & set(made.sets)
     with pytest.raises(InputError) as caught:
@@ -353,7 +353,7 @@ def test_cuboids_too_large_to_measure_are_refused():
             of(strategy, domain, [domain.names])
         assert caught.value.code == "cubes.too-large"
     wide = pg.Domain({f"a{i}": 2 for i in range(20)})
-    made = of(BMax(exact_seconds=0), wide, level(wide, 1, 1))
+    made = of(BMax(work=0), wide, level(wide, 1, 1))
     assert len(made.sets) <= 20
     with pytest.raises(RefusedError):
         Weighing(Task(wide, level(wide, 5, 5), [1.0] * 15504, pg.Policy(wide), pg.Epsilon(1)), "total")
@@ -361,7 +361,7 @@ def test_cuboids_too_large_to_measure_are_refused():
 
 def test_an_open_search_says_what_is_proved(monkeypatch):
     monkeypatch.setattr(exact, "_cover", lambda *a: (None, True))
-    made = of(BMax(exact_seconds=5), ADULT, level(ADULT, 0, 8))
+    made = of(BMax(work=5_000_000), ADULT, level(ADULT, 0, 8))
     assert made.bound < made.objective
     assert "of a proved bound" in made.reason
 

@@ -213,7 +213,7 @@ def test_too_many_cuboids_for_covers_are_refused_and_weighed_without_them(monkey
     with pytest.raises(RefusedError) as caught:
         pg.cubes.BMax().choose(domain, query.sets, ones, pg.Policy(domain), pg.Epsilon(1))
     assert caught.value.code == "cubes.too-many"
-    made = pg.cubes.Unequal(seconds=0.1).choose(domain, query.sets, ones, pg.Policy(domain), pg.Epsilon(1))
+    made = pg.cubes.Unequal(work=100_000).choose(domain, query.sets, ones, pg.Policy(domain), pg.Epsilon(1))
     task = Task(domain, query.sets, ones, pg.Policy(domain), pg.Epsilon(1))
     masks = [task.lattice.mask(names) for names in made.sets]
     assert made.objective == pytest.approx(float(task.fitted(masks, made.weights).sum()))
@@ -242,7 +242,7 @@ def test_a_cube_of_more_answers_than_other_queries_may_have_is_certified():
 def test_covers_are_judged_by_what_a_cube_publishes():
     domain = pg.Domain({"a": 9, "b": 7, "c": 5, "d": 2})
     query = pg.queries.all_cuboids(domain)
-    for strategy in (pg.cubes.BMax(exact_seconds=0), pg.cubes.PMost(bound=400, exact_seconds=0)):
+    for strategy in (pg.cubes.BMax(work=0), pg.cubes.PMost(bound=400, work=0)):
         for consistency in ("least-squares", None):
             ready = pg.Cube(strategy, consistency=consistency).calibrate(
                 query, pg.Policy(domain), pg.Epsilon(1)
@@ -269,7 +269,7 @@ def test_no_weights_come_below_the_bound_of_unequal_noise(shape, data, goal, kin
     graph = pg.PolicyGraph.attribute(domain) if kind == "attribute" and max(shape) > 1 else None
     policy = pg.Policy(domain, graph)
     ones = [1.0] * len(kept)
-    made = pg.cubes.Unequal(goal, seconds=0.02).choose(domain, kept, ones, policy, pg.Epsilon(1))
+    made = pg.cubes.Unequal(goal, work=20_000).choose(domain, kept, ones, policy, pg.Epsilon(1))
     if not made.sets:
         return
     assert 0 < made.bound <= made.objective

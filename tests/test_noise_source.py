@@ -91,14 +91,14 @@ print("fresh")
 @pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="this system has no fork")
 @pytest.mark.parametrize("guard", ["hook", "pid"])
 def test_a_forked_child_does_not_repeat_its_parent(guard):
-    done = subprocess.run([sys.executable, "-c", FORKED, guard], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", FORKED, guard], capture_output=True, text=True)
     assert done.stdout == "fresh\n", done.stderr
 
 
 @pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="this system has no fork")
 def test_the_fork_test_would_see_a_repeated_stream():
     broken = FORKED.replace("sources = [", "SecureSource._forget = lambda self: None\nsources = [")
-    done = subprocess.run([sys.executable, "-c", broken, "hook"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", broken, "hook"], capture_output=True, text=True)
     assert "repeated" in done.stderr
 
 

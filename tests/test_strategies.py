@@ -290,7 +290,7 @@ def test_totals_that_the_policy_protects_are_never_released_exactly():
 def test_strategies_serve_policies_with_public_facts_over_the_cells():
     domain = pg.Domain({"a": 2, "b": 3})
     policy = pg.Policy(domain, constraints=[pg.Cuboid("a"), pg.Cuboid("b")])
-    ready = MatrixMechanism(time_limit=2.0).calibrate(pg.queries.identity(domain), policy, pg.Epsilon(1))
+    ready = MatrixMechanism().calibrate(pg.queries.identity(domain), policy, pg.Epsilon(1))
     assert ready.strategy.base.describe() == "cells"
     assert ready.sensitivity.power >= 4
     with pytest.raises(RefusedError, match="minimal changes"):

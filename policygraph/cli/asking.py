@@ -7,7 +7,15 @@ from typing import Any
 
 import typer
 
-from policygraph.cli.common import POLICY_FILE, check_target, one_query, print_json, stage, writing
+from policygraph.cli.common import (
+    POLICY_FILE,
+    TIME_LIMIT,
+    check_target,
+    one_query,
+    print_json,
+    stage,
+    writing,
+)
 from policygraph.errors import BudgetError, InputError
 
 __all__ = ["register"]
@@ -46,10 +54,12 @@ def ask(
     ),
     only_cost: bool = typer.Option(False, "--cost", help="Only say what it would cost now."),
     out: Path | None = typer.Option(None, "--out", help="Write the table into this CSV file."),
+    time_limit: float | None = TIME_LIMIT,
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Answer with one table of counts: from what was released already if that is accurate enough, otherwise from the data."""
     from policygraph.online import OnlineCube
+    from policygraph.public.request import CUT_SHORT, asking
 
     read, _ = one_query(file)
     if out is not None:
@@ -66,13 +76,15 @@ def ask(
         compose_policies=compose_policies,
     )
     names = [name.strip() for name in cuboid.split(",") if name.strip()]
-    with stage("answering"):
+    with stage("answering"), asking(time_limit) as request:
         if only_cost:
             loss = cube.cost(*names, deviation=deviation, epsilon=epsilon, rho=rho)
             if as_json:
-                print_json({"cuboid": names, "cost": None if loss is None else loss.to_json()})
+                said = {"cuboid": names, "cost": None if loss is None else loss.to_json()}
+                print_json(said | ({"cut_short": True} if request.cut_short else {}))
             else:
-                typer.echo("nothing" if loss is None else str(loss))
+                cost = "nothing" if loss is None else str(loss)
+                typer.echo(f"{CUT_SHORT}\n{cost}" if request.cut_short else cost)
             return
         try:
             made = cube.ask(*names, deviation=deviation, epsilon=epsilon, rho=rho)
@@ -100,10 +112,11 @@ def ask(
                 "standard_deviation": made.deviation,
                 "private": made.private,
                 "values": made.values.tolist(),
+                **({"cut_short": True} if request.cut_short else {}),
             }
         )
         return
-    typer.echo(str(made))
+    typer.echo(f"{CUT_SHORT}\n{made}" if request.cut_short else str(made))
     if out is None:
         columns = made.arrow().to_pydict()
         typer.echo("\t".join(columns))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from policygraph.cli.common import POLICY_FILE, one_query, print_json, stage
+from policygraph.cli.common import POLICY_FILE, TIME_LIMIT, one_query, print_json, stage
 
 __all__ = ["register"]
 
@@ -34,6 +34,7 @@ def audit(
     ),
     pairs: int = typer.Option(8, "--pairs", min=1, help="Pairs of neighbouring tables at most."),
     seed: str | None = typer.Option(None, "--seed", help="Repeatable randomness."),
+    time_limit: float | None = TIME_LIMIT,
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Run what a policy file releases on made-up neighbouring tables and look for leaks; exit status 2 when one is found.
@@ -44,10 +45,11 @@ def audit(
     from policygraph.private.audit import audit as run
     from policygraph.private.mechanisms import Cube, choose
     from policygraph.private.noise import SecureSource, SeededSource
+    from policygraph.public.request import CUT_SHORT, asking
 
     read, query = one_query(file)
     loss = loss_of("1" if epsilon is None and rho is None else epsilon, rho, delta)
-    with stage("computing the sensitivity") as tell:
+    with stage("computing the sensitivity") as tell, asking(time_limit) as request:
         mechanism = None if read.cube is None else Cube(**read.cube)
         ready = (
             choose(query, read.policy, loss)
@@ -63,8 +65,8 @@ def audit(
             progress=tell,
         )
     if as_json:
-        print_json(report.to_dict())
+        print_json(report.to_dict() | ({"cut_short": True} if request.cut_short else {}))
     else:
-        typer.echo(str(report))
+        typer.echo(f"{CUT_SHORT}\n{report}" if request.cut_short else str(report))
     if not report.passed:
         raise typer.Exit(2)

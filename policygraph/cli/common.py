@@ -17,7 +17,12 @@ __all__ = ["POLICY_FILE", "TIME_LIMIT", "check_target", "one_query", "print_json
 
 POLICY_FILE = typer.Argument(..., metavar="FILE", help="A policy file (TOML).", show_default=False)
 TIME_LIMIT = typer.Option(
-    120.0, "--time-limit", min=0.0, help="Seconds a search may take before it settles for a bound."
+    None,
+    "--time-limit",
+    min=0.0,
+    help="Seconds after which searches settle for what they have. Without it work is counted, and the result is the same on "
+    "every machine; one that the limit cut short says so in its first line.",
+    show_default=False,
 )
 
 

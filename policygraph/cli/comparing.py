@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from policygraph.cli.common import POLICY_FILE, one_query, print_json, stage, writing
+from policygraph.cli.common import POLICY_FILE, TIME_LIMIT, one_query, print_json, stage, writing
 
 __all__ = ["register"]
 
@@ -33,6 +33,7 @@ def compare(
     ),
     runs: int = typer.Option(10, "--runs", min=1, help="With --data: runs of each mechanism."),
     plot: Path | None = typer.Option(None, "--plot", help="Draw the errors into this picture."),
+    time_limit: float | None = TIME_LIMIT,
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Which mechanism answers what a policy file asks for best: expected errors, and measured ones on public data.
@@ -55,7 +56,16 @@ def compare(
         with stage("counting the records"):
             counts = read_data(data, read.policy, read.columns, read.edges)
     with stage("comparing the mechanisms") as tell:
-        made = make(query, read.policy, loss, data=counts, runs=runs, cube=read.cube, progress=tell)
+        made = make(
+            query,
+            read.policy,
+            loss,
+            data=counts,
+            runs=runs,
+            cube=read.cube,
+            progress=tell,
+            time_limit=time_limit,
+        )
     if plot is not None:
         with writing(plot):
             made.plot(plot)

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from policygraph.cli.common import POLICY_FILE, one_query, print_json, stage, writing
+from policygraph.cli.common import POLICY_FILE, TIME_LIMIT, one_query, print_json, stage, writing
 from policygraph.errors import RefusedError
 from policygraph.exact import as_fraction
 
@@ -22,9 +22,7 @@ def register(app: typer.Typer) -> None:
 def explain(
     file: str = POLICY_FILE,
     epsilon: str = typer.Option("1", "--epsilon", help="Tell the noise for this privacy loss."),
-    time_limit: float = typer.Option(
-        20.0, "--time-limit", min=0.0, help="Seconds for each sensitivity on the way."
-    ),
+    time_limit: float | None = TIME_LIMIT,
     draw: Path | None = typer.Option(
         None, "--draw", help="Draw the pair that must look alike into this picture."
     ),

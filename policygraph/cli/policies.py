@@ -54,7 +54,7 @@ def check(
 def sensitivity(
     file: str = POLICY_FILE,
     norm: str = typer.Option("l1", "--norm", help="l1 for pure epsilon, l2 for zCDP."),
-    time_limit: float = TIME_LIMIT,
+    time_limit: float | None = TIME_LIMIT,
     as_json: bool = typer.Option(False, "--json", help="Print the whole certificate as one JSON object."),
     out: Path | None = typer.Option(None, "--out", help="Write the certificate into this file."),
 ) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from policygraph.cli.common import POLICY_FILE, one_query, print_json, stage
+from policygraph.cli.common import POLICY_FILE, TIME_LIMIT, one_query, print_json, stage
 from policygraph.errors import BudgetError, InputError
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def release(
     seed: str | None = typer.Option(
         None, "--seed", help="NOT PRIVATE: reproducible noise for tests and papers."
     ),
+    time_limit: float | None = TIME_LIMIT,
     as_json: bool = typer.Option(
         False, "--json", help="Print one JSON object: where it wrote, what it spent."
     ),
@@ -82,6 +83,7 @@ def release(
     from policygraph.private.mechanisms.compare import named_mechanism
     from policygraph.private.noise import SecureSource, SeededSource
     from policygraph.public.loss import loss_from_json
+    from policygraph.public.request import asking
 
     read, query = one_query(file)
     _warn_of_weak(epsilon)
@@ -89,7 +91,7 @@ def release(
     if ledger is None:
         typer.echo("no --ledger: what is spent here is not recorded anywhere", err=True)
     stages: list[str] = []
-    with _folder(out), stage("starting") as show:
+    with _folder(out), stage("starting") as show, asking(time_limit):
 
         def tell(now: str) -> None:
             stages.append(now)
@@ -171,6 +173,7 @@ def release(
                 "query_fingerprint": made.record["query_fingerprint"],
                 "sensitivity": (made.record["certificate"] or {}).get("value"),
                 "noise": made.record["noise"],
+                **({"cut_short": True} if made.record.get("cut_short") else {}),
             }
         )
         return

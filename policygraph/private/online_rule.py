@@ -23,7 +23,7 @@ from policygraph.public.domain import Domain
 from policygraph.public.loss import Epsilon, Loss, Rho
 from policygraph.public.policy import Policy
 from policygraph.public.query.cuboids import CuboidQuery
-from policygraph.public.sensitivity import sensitivity
+from policygraph.public.request import proved
 from policygraph.public.sensitivity.certificate import Sensitivity
 from policygraph.published.online import variance_of
 
@@ -105,7 +105,7 @@ class Rule:
         """Variance of the noise of a cuboid that is measured at a loss."""
         if mask not in self._proofs:
             query = CuboidQuery(self.lattice.domain, [self.lattice.names(mask)])
-            self._proofs[mask] = sensitivity(query, self.policy, norm=loss.norm)
+            self._proofs[mask] = proved(query, self.policy, loss.norm)
         proof = self._proofs[mask]
         parameter = Additive("", proof.query, self.policy, loss, proof).parameter
         made = laplace_variance(parameter) if self.kind == "epsilon" else gaussian_variance(parameter)

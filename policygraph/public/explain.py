@@ -6,20 +6,25 @@ Nothing here sees data. Imports the rest of ``public``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from policygraph.effort import SECOND
 from policygraph.errors import PolicyGraphError
 from policygraph.exact import show
 from policygraph.public.domain import Network
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
 from policygraph.public.query.measures import MeasureQuery
-from policygraph.public.sensitivity import Sensitivity, sensitivity
+from policygraph.public.request import CUT_SHORT, asking, proved
+from policygraph.public.sensitivity.certificate import Sensitivity
 from policygraph.public.system import describe
 
 __all__ = ["Alternative", "Explanation", "explain", "summary"]
+
+EACH = 20 * SECOND
+"""Units of work for each sensitivity of an explanation: it compares many policies, and says where it has a bound only."""
 
 
 def summary(policy: Policy, query: Query) -> str:
@@ -124,6 +129,8 @@ class Explanation:
     epsilon: Fraction
     without: tuple[Alternative, ...]
     strengths: tuple[Alternative, ...]
+    cut_short: bool = False
+    """Whether a limit in seconds that the caller set ended a search, so that another run may say otherwise."""
 
     @property
     def scale(self) -> Fraction:
@@ -161,11 +168,13 @@ class Explanation:
             "noise_scale": str(self.scale),
             "without": [plain(a) for a in self.without],
             "strengths": [plain(a) for a in self.strengths],
+            **({"cut_short": True} if self.cut_short else {}),
         }
 
     def __str__(self) -> str:
         value, eps = self.certificate.value, show(self.epsilon)
-        lines = [summary(self.policy, self.query), "", str(self.certificate), ""]
+        lines = [CUT_SHORT] if self.cut_short else []
+        lines += [summary(self.policy, self.query), "", str(self.certificate), ""]
         deviation = float(self.scale) * 2**0.5
         lines.append(
             f"Noise at epsilon = {eps}: scale {show(self.scale)}, a standard deviation of about {deviation:.3g} on every number. "
@@ -200,7 +209,8 @@ def explain(
     policy: Policy,
     *,
     epsilon: Fraction = Fraction(1),
-    time_limit: float = 20.0,
+    effort: int | None = None,
+    time_limit: float | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Explanation:
     """Explain a policy: what is hidden, the pair that must look alike, the noise, and what each choice costs.
@@ -211,8 +221,10 @@ def explain(
         What is released under what.
     epsilon
         The loss for which the noise is told.
+    effort
+        Units of work for each sensitivity that is computed on the way; None for the usual number.
     time_limit
-        Seconds for each sensitivity that is computed on the way.
+        Seconds for all of them together, where a limit in time is wanted; an explanation that it cut short says so.
     progress
         Called with a few words before each of them.
 
@@ -226,15 +238,27 @@ def explain(
     cuboid a 2
     cuboid b 2
     """
+    with asking(time_limit) as request:
+        made = _explained(query, policy, epsilon, EACH if effort is None else effort, progress)
+    return replace(made, cut_short=True) if request.cut_short else made
+
+
+def _explained(
+    query: Query,
+    policy: Policy,
+    epsilon: Fraction,
+    work: int,
+    progress: Callable[[str], None] | None,
+) -> Explanation:
     tell = progress or (lambda now: None)
     tell("computing the sensitivity")
-    certificate = sensitivity(query, policy, time_limit=time_limit)
+    certificate = proved(query, policy, work=work)
     record = _record(policy)
 
     def attempt(change: str, other: Policy) -> Alternative:
         tell(f"computing the sensitivity: {change}")
         try:
-            return Alternative(change, sensitivity(query, other, time_limit=time_limit))
+            return Alternative(change, proved(query, other, work=work))
         except PolicyGraphError as refusal:
             return Alternative(change, None, str(refusal))
 
@@ -262,5 +286,5 @@ def explain(
             ),
             attempt("induced neighbours instead of the policy graph", alone),
         )
-    single = sensitivity(query, Policy(policy.domain), time_limit=time_limit).value
+    single = proved(query, Policy(policy.domain), work=work).value
     return Explanation(policy, query, certificate, single, epsilon, without, strengths)

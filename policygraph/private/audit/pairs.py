@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.effort import SECOND, Effort
+from policygraph.effort import SECOND
 from policygraph.errors import InputError, PolicyGraphError
 from policygraph.public.domain import Domain, Network
 from policygraph.public.moves.secret_pairs import secret_cells
@@ -22,6 +22,7 @@ from policygraph.public.node_privacy import NodePrivacy
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
 from policygraph.public.query.network_statistics import NetworkStatistic
+from policygraph.public.request import current, proved
 from policygraph.public.sensitivity.certificate import Sensitivity
 
 __all__ = ["Pair", "candidate_moves", "listed_moves", "neighbour_pairs", "on_base", "read_pairs"]
@@ -32,6 +33,11 @@ LISTED_CELLS = 64
 """Up to so many cells the minimal moves under public facts are listed; beyond, the witness alone is used."""
 LISTED_MOVES = 20_000
 LISTING = 5 * SECOND
+"""Work to list them: pairs beside the witness are worth no more."""
+OCCURRING = 2 * SECOND
+"""Work to find one table with the published values."""
+PAIR_WORK = 20 * SECOND
+"""For a witness: any pair of neighbours may show a leak, the worst is not needed."""
 EDGES = 512
 FILL = 7
 SHORT = 16
@@ -227,7 +233,7 @@ def listed_moves(policy: Policy) -> list[dict[int, int]]:
             policy.system.matrix().toarray()[:, keep],
             capacity=policy.domain.capacity,
             max_moves=LISTED_MOVES,
-            effort=Effort(LISTING),
+            effort=current().within(LISTING),
         )
     except PolicyGraphError:
         # Too many moves to list: the certificate's witness is still there, and the report names the pairs used.
@@ -242,10 +248,8 @@ def _cells(policy: Policy | NodePrivacy) -> Query:
 
 
 def _certificate(query: Query, policy: Policy) -> Sensitivity | None:
-    from policygraph.public.sensitivity import sensitivity
-
     try:
-        return sensitivity(query, policy, effort=20 * SECOND)
+        return proved(query, policy, work=PAIR_WORK)
     except PolicyGraphError:
         return None
 
@@ -305,7 +309,9 @@ def _published(policy: Policy | NodePrivacy, change: dict[int, int]) -> Ints | N
     rows, values = policy.system.full_rows()
     moved = np.zeros(policy.domain.size, dtype=np.int64)
     moved[list(change)] = list(change.values())
-    found = occurs(rows.toarray(), values, moved, policy.domain.capacity, effort=Effort(2 * SECOND)).table
+    found = occurs(
+        rows.toarray(), values, moved, policy.domain.capacity, effort=current().within(OCCURRING)
+    ).table
     return None if found is None else np.array(found, dtype=np.int64)
 
 

@@ -10,11 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from policygraph.effort import SECOND
 from policygraph.errors import InputError, RefusedError
 from policygraph.private.noise import Source
 from policygraph.public.domain import Network
@@ -23,6 +25,7 @@ from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
 from policygraph.public.query.blocks import BlockQuery
 from policygraph.public.query.cuboids import CuboidQuery
+from policygraph.public.request import CUT_SHORT, Request, current, proved
 from policygraph.public.sensitivity.certificate import Sensitivity
 from policygraph.published.release import Release, Table, plain, scaled
 from policygraph.version import __version__
@@ -37,6 +40,7 @@ __all__ = [
     "check_answers",
     "check_drawable",
     "check_loss",
+    "marked",
     "true_answers",
 ]
 
@@ -48,6 +52,9 @@ MOST_ANSWERS = 100_000_000
 
 MOST_CUBE_CELLS = 500_000_000
 """Most measured cells of a cube (each takes up to 40 bytes on the way)."""
+
+RECORD_WORK = 5 * SECOND
+"""For the certificate of the query itself in a record, where no noise is scaled to it: a bound will do."""
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -75,6 +82,9 @@ class Noise:
     within_95: int
 
 
+Made = TypeVar("Made", bound="Calibrated")
+
+
 class Calibrated(ABC):
     """A mechanism with its noise fixed for one query, policy and loss; it has seen no data."""
 
@@ -93,6 +103,12 @@ class Calibrated(ABC):
     @abstractmethod
     def noisy(self, table: Any, source: Source) -> Ints:
         """Return noisy lattice points for a table of counts; the only place that sees a true answer."""
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether a limit in seconds that the caller set ended a search for what is calibrated here."""
+        proof = self.sensitivity
+        return bool(getattr(self, "_cut_short", False)) or (proof is not None and proof.cut_short)
 
     @property
     def centre(self) -> Query | None:
@@ -211,20 +227,24 @@ class Calibrated(ABC):
             4 * record + (1 << 16) * (1 + len(self.query.parts)) + (96 + 48 * columns) * self.most_rows(table)
         )
 
+    @cached_property
+    def recorded_certificate(self) -> Sensitivity | None:
+        """The certificate that a record holds: of the noise or, where that rests on a theorem, of the query alone."""
+        if self.sensitivity is not None:
+            return self.sensitivity
+        return _of_query(self.query, self.policy, self.loss)
+
     def record(self, source: Source, parts: list[dict[str, Any]]) -> dict[str, Any]:
         """Provenance of a release: nothing in it depends on the data."""
         warning = [] if source.private else [source.describe()]
-        certificate = (
-            self.sensitivity
-            if self.sensitivity is not None
-            else _of_query(self.query, self.policy, self.loss)
-        )
+        certificate = self.recorded_certificate
+        cut = self.cut_short or current().cut_short
         return {
             "format": 1,
             "library": f"policygraph {__version__}",
             "private": source.private,
             "warning": "; ".join(warning) or None,
-            "stages": [*warning, *self.stages(), *_dropping(self.policy)],
+            "stages": [*([CUT_SHORT] if cut else []), *warning, *self.stages(), *_dropping(self.policy)],
             "loss": self.loss.to_json(),
             "mechanism": self.mechanism,
             "noise": {
@@ -243,7 +263,16 @@ class Calibrated(ABC):
             if self.sensitivity is not None
             else "the query alone; the stages say what the noise rests on",
             "parts": parts,
+            # Named only where it is so, so that records that were stored before read as they did.
+            **({"cut_short": True} if cut else {}),
         }
+
+
+def marked(ready: Made, request: Request) -> Made:
+    """Say of a calibrated mechanism whether the clock of the request that it was made for cut a search short."""
+    if request.cut_short:
+        object.__setattr__(ready, "_cut_short", True)
+    return ready
 
 
 class Mechanism(ABC):
@@ -303,12 +332,10 @@ def check_drawable(ready: Calibrated) -> None:
 
 def _of_query(query: Query, policy: Policy, loss: Loss) -> Sensitivity | None:
     """The certificate of the query itself, for readers of a release whose noise rests on a theorem instead."""
-    from policygraph.public.sensitivity import sensitivity as compute
-
     if not isinstance(policy, Policy):
         return None
     try:
-        return compute(query, policy, norm=loss.norm, time_limit=5.0)
+        return proved(query, policy, loss.norm, RECORD_WORK)
     except RefusedError:
         return None
 
@@ -387,8 +414,6 @@ def certified(
 
     ``values`` for a mechanism that knows values, ``listed=False`` for one that never lists all answers.
     """
-    from policygraph.public.sensitivity import sensitivity as compute
-
     query.check_domain(policy.domain)
     check_loss(loss)
     if query.needs_values and not values:
@@ -403,7 +428,7 @@ def certified(
             value=query.height,
         )
     if sensitivity is None:
-        return compute(query, policy, norm=loss.norm)
+        return proved(query, policy, loss.norm)
     if not isinstance(sensitivity, Sensitivity):
         raise InputError(
             f"sensitivity={sensitivity!r}: expected a certificate from pg.sensitivity, never a bare number.",

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from policygraph.effort import SECOND
 from policygraph.errors import InputError, RefusedError
 from policygraph.private.mechanisms.additive import Additive, for_loss
-from policygraph.private.mechanisms.base import Calibrated
+from policygraph.private.mechanisms.base import Calibrated, marked
 from policygraph.private.mechanisms.cube import Cube, CubeNoise
 from policygraph.private.mechanisms.kernel import Confined, total_error
 from policygraph.private.mechanisms.kernel_choice import ChosenAdditive
@@ -21,7 +22,6 @@ from policygraph.private.mechanisms.measured import Measured
 from policygraph.private.mechanisms.networks import StatisticNoise
 from policygraph.private.mechanisms.strategy import MatrixMechanism, StrategyNoise
 from policygraph.private.mechanisms.transformed import EdgeNoise, TransformedGaussian, TransformedLaplace
-from policygraph.public.cubes.strategies import Unequal
 from policygraph.public.domain import Domain
 from policygraph.public.loss import Epsilon, Loss
 from policygraph.public.policy import Policy
@@ -33,8 +33,9 @@ from policygraph.public.query.network_statistics import NetworkStatistic
 from policygraph.public.query.workloads import BoxQuery
 from policygraph.public.reductions.base import graph_of
 from policygraph.public.reductions.tree import LineTransform, is_forest
-from policygraph.public.sensitivity import sensitivity as compute
+from policygraph.public.request import asking, proved
 from policygraph.public.strategies.workload import intervals
+from policygraph.public.ties import ranked
 
 __all__ = ["ChosenEdgeNoise", "choose", "expected_total", "range_like"]
 
@@ -44,13 +45,13 @@ ENTRIES = 20_000_000
 """Most numbers of answers times cells for which the error of noise on edges is computed."""
 STRATEGY_CELLS = 1 << 16
 EVALUATIONS = 120
-PLAIN_SECONDS = 3.0
-"""For the sensitivity of the answers themselves; it is computed again in full if they are measured in the end."""
+PLAIN_WORK = 3 * SECOND
+"""For the sensitivity of the answers themselves; a bound is computed again in full if they are measured in the end."""
 CLEARLY = 0.99
 """Noise on every answer, which is the simplest, gives way to an error of at most so much of its own; so does anything to a cube."""
 CUBE_TABLES = 256
 CUBE_ATTRIBUTES = 8
-"""Most tables, and attributes in them, for which a cube is considered: its choice takes a second for these."""
+"""Most tables, and attributes in them, for which a cube is considered: its choice takes seconds for these."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def range_like(query: Query) -> bool:
     return isinstance(query, BoxQuery) or (isinstance(query, MatrixQuery) and intervals(query) is not None)
 
 
-def choose(query: Query, policy: Policy, loss: Loss, *, time_limit: float | None = 10.0) -> Calibrated:
+def choose(query: Query, policy: Policy, loss: Loss, *, time_limit: float | None = None) -> Calibrated:
     """Calibrate the mechanism with the smallest expected squared error, summed over the answers.
 
     Parameters
@@ -99,7 +100,8 @@ def choose(query: Query, policy: Policy, loss: Loss, *, time_limit: float | None
     query, policy, loss
         What to release, what to hide, what it may cost.
     time_limit
-        Seconds for each sensitivity on the way; when it runs out, the bound that is proved counts.
+        Seconds for all searches on the way, where a limit in time is wanted; when it runs out, the bounds that are proved
+        count, and the choice may differ from run to run.
 
     Returns
     -------
@@ -127,6 +129,11 @@ def choose(query: Query, policy: Policy, loss: Loss, *, time_limit: float | None
     noise on every answer 7.998e+04.
     """
     query.check_domain(policy.domain)
+    with asking(time_limit) as request:
+        return marked(_chosen(query, policy, loss), request)
+
+
+def _chosen(query: Query, policy: Policy, loss: Loss) -> Calibrated:
     if isinstance(query, MeasureQuery):
         return Measured().calibrate(query, policy, loss)
     if isinstance(query, NetworkStatistic):
@@ -135,18 +142,15 @@ def choose(query: Query, policy: Policy, loss: Loss, *, time_limit: float | None
     rivals: list[tuple[str, Calibrated]] = []
     if policy.constraints:
         if not _moves_are_edges(policy):
-            return _or_cube(
-                choose_with_facts(query, policy, loss, time_limit=time_limit), query, policy, loss
-            )
+            return _or_cube(choose_with_facts(query, policy, loss), query, policy, loss)
         try:
-            kept = choose_with_facts(query, policy, loss, time_limit=time_limit)
+            kept = choose_with_facts(query, policy, loss)
             if isinstance(kept, Confined):
                 rivals.append(("noise that keeps the public facts", kept))
         except RefusedError as error:
             refusal = error
     try:
-        seconds = PLAIN_SECONDS if time_limit is None else min(time_limit, PLAIN_SECONDS)
-        proof = compute(query, policy, norm=loss.norm, time_limit=seconds)
+        proof = proved(query, policy, loss.norm, PLAIN_WORK)
         plain = for_loss(loss).calibrate(query, policy, loss, proof)
         if plain.sensitivity is not None and plain.sensitivity.power == 0:
             return plain
@@ -174,15 +178,14 @@ def choose(query: Query, policy: Policy, loss: Loss, *, time_limit: float | None
         raise refusal or RefusedError("no mechanism applies.", code="kernel.none")
     chosen = _best(rivals)
     if isinstance(chosen, Additive) and not chosen.sensitivity.exact:
-        # What is released must not depend on how fast the machine was.
-        return replace(chosen, sensitivity=compute(query, policy, norm=loss.norm))
+        return replace(chosen, sensitivity=proved(query, policy, loss.norm))
     return chosen
 
 
 def _best(rivals: list[tuple[str, Calibrated]]) -> Calibrated:
     if len(rivals) == 1:
         return rivals[0][1]
-    errors = sorted(
+    errors = ranked(
         ((expected_total(ready), name, ready) for name, ready in rivals), key=lambda found: found[0]
     )
     least, _, winner = errors[0]
@@ -204,7 +207,7 @@ def _best(rivals: list[tuple[str, Calibrated]]) -> Calibrated:
 
 
 def _cube(query: Query, policy: Policy, loss: Loss) -> CubeNoise | None:
-    """A cube of several tables that count alike; what it measures is found in a number of steps, whatever time they take.
+    """The cube that ``Cube()`` is, of several tables that count alike.
 
     Tables count alike in it, whatever their sizes: counting cells alike would spend all accuracy on the largest table.
     """
@@ -214,7 +217,7 @@ def _cube(query: Query, policy: Policy, loss: Loss) -> CubeNoise | None:
     if len(set(query.weights)) > 1 or len(attributes) > CUBE_ATTRIBUTES:
         return None
     try:
-        return Cube(Unequal(seconds=0)).calibrate(query, policy, loss)
+        return Cube().calibrate(query, policy, loss)
     except InputError:
         return None  # nobody asked for a cube: that one cannot be made is no mistake
 

@@ -1,16 +1,14 @@
-"""All mechanisms side by side. Owns :func:`compare` and :class:`Comparison`.
+"""All mechanisms side by side. Owns :func:`compare` and the names of mechanisms.
 
 Expected errors need no data. Measured errors are computed from true counts without noise or charge, so that the data must be public
-or simulated. Imports the mechanisms; matplotlib and pyarrow when they are needed.
+or simulated. Imports the mechanisms and ``comparison``.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +18,8 @@ from policygraph.exact import Exact, show
 from policygraph.private.counting.given import read_data
 from policygraph.private.mechanisms.additive import Additive, for_loss
 from policygraph.private.mechanisms.base import Calibrated, Floats, Mechanism
-from policygraph.private.mechanisms.choose import CLEARLY, STRATEGY_CELLS, choose, expected_total
+from policygraph.private.mechanisms.choose import STRATEGY_CELLS, choose, expected_total
+from policygraph.private.mechanisms.comparison import PUBLIC_ONLY, Comparison, Method
 from policygraph.private.mechanisms.cube import Cube, CubeNoise
 from policygraph.private.mechanisms.kernel import Confined, Fitted, FittedNoise, Kernel
 from policygraph.private.mechanisms.partitioned import Partitioned, PartitionedNoise
@@ -37,185 +36,15 @@ from policygraph.public.loss import Epsilon, Loss, Rho, loss_of
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
 from policygraph.public.query.cuboids import CuboidQuery
+from policygraph.public.request import asking
+from policygraph.public.ties import ranked
 
 __all__ = ["PUBLIC_ONLY", "Comparison", "Method", "compare", "named_mechanism", "standard_methods"]
-
-PUBLIC_ONLY = (
-    "PUBLIC OR SIMULATED DATA ONLY: measured errors are computed from the true counts; they are not noised, not charged to "
-    "any ledger, and must not be published for data that is to be protected."
-)
 
 MATCHED_CELLS = 1024
 """Most cells for which partitions by matching all pairs are among the standard methods: a run takes seconds beyond."""
 
 Make = Callable[[Query, Policy, Loss], Calibrated]
-
-
-@dataclass(frozen=True)
-class Method:
-    """One line of a comparison.
-
-    Attributes
-    ----------
-    name
-        For people.
-    mechanism
-        What was calibrated; empty when the method does not apply.
-    expected
-        Expected mean squared error of an answer, exact or (where the note says so) at most; None when it depends on the data.
-    measured
-        Mean squared error of an answer over all runs on the given data.
-    spread
-        Standard error of ``measured``, over the runs.
-    seconds
-        For calibration.
-    note
-        Why the method does not apply, or what its figures are.
-    """
-
-    name: str
-    mechanism: str
-    expected: float | None
-    measured: float | None
-    spread: float | None
-    seconds: float
-    note: str
-
-    @property
-    def applies(self) -> bool:
-        """Whether the method can answer this query under this policy and loss."""
-        return bool(self.mechanism)
-
-    @property
-    def figure(self) -> float:
-        """What methods are sorted by: measured error, else expected error, else infinity."""
-        if self.measured is not None:
-            return self.measured
-        return float("inf") if self.expected is None else self.expected
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Methods for one query, policy and loss, the best first.
-
-    Attributes
-    ----------
-    methods
-        The lines; those that do not apply come last.
-    loss
-        The privacy loss of each of them.
-    runs
-        How often each was run on the given data; 0 without data.
-    """
-
-    methods: tuple[Method, ...]
-    loss: Loss
-    runs: int
-
-    @property
-    def best(self) -> Method:
-        """The method with the smallest measured error or, without data, the smallest expected error."""
-        return self.methods[0]
-
-    def __getitem__(self, name: str) -> Method:
-        for method in self.methods:
-            if method.name == name:
-                return method
-        names = ", ".join(repr(m.name) for m in self.methods)
-        raise InputError(f"method {name!r}: expected one of {names}.", code="compare.method", value=name)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain form."""
-        return {
-            "loss": self.loss.to_json(),
-            "runs": self.runs,
-            "warning": PUBLIC_ONLY if self.runs else None,
-            "best": self.best.name,
-            "methods": [asdict(method) | {"applies": method.applies} for method in self.methods],
-        }
-
-    def table(self) -> Any:
-        """Return the lines as an Arrow table (``.to_pandas()`` makes a data frame)."""
-        import pyarrow as pa
-
-        kinds = [
-            ("name", pa.string()),
-            ("mechanism", pa.string()),
-            ("expected", pa.float64()),
-            ("measured", pa.float64()),
-            ("spread", pa.float64()),
-            ("seconds", pa.float64()),
-            ("note", pa.string()),
-        ]
-        rows = [asdict(method) for method in self.methods]
-        return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in kinds})
-
-    def __str__(self) -> str:
-        head = ["method", "expected", *(["measured"] if self.runs else []), "note"]
-        lines = [
-            [m.name, _shown(m.expected), *([_shown(m.measured, m.spread)] if self.runs else []), m.note]
-            for m in self.methods
-        ]
-        wide = [max(len(line[at]) for line in [head, *lines]) for at in range(len(head) - 1)]
-        text = [
-            "  ".join([cell.ljust(w) for cell, w in zip(line, wide, strict=False)] + line[-1:]).rstrip()
-            for line in [head, *lines]
-        ]
-        first = f"Mean squared error of an answer at {self.loss}" + (
-            f", {self.runs} runs." if self.runs else "."
-        )
-        return "\n".join([*([PUBLIC_ONLY] if self.runs else []), first, *text, *self._better()])
-
-    def _better(self) -> list[str]:
-        """What a reader who sees that another method is expected to beat ``auto`` wants to know."""
-        known = {m.name: m.expected for m in self.methods if m.expected is not None}
-        auto = known.get("auto")
-        least = min(known, key=lambda name: known[name], default="auto")
-        if auto is None or known[least] >= CLEARLY * auto:
-            return []
-        return [
-            f"{least!r} is expected to be better than what auto takes, which does not try all methods: ask for it by name."
-        ]
-
-    def plot(self, target: str | Path) -> None:
-        """Draw the errors as bars into a picture file.
-
-        Raises
-        ------
-        InputError
-            When matplotlib is missing, or the file cannot be a picture.
-        """
-        from policygraph.public.graphs.drawing import check_picture
-
-        check_picture(target)
-        from matplotlib.figure import Figure
-
-        shown = [m for m in self.methods if m.expected is not None or m.measured is not None]
-        figure = Figure(figsize=(8, 1.2 + 0.5 * len(shown)), layout="constrained")
-        axes = figure.subplots()
-        at = np.arange(len(shown), dtype=np.float64)
-        sides = [("expected", -0.2 if self.runs else 0.0)] + ([("measured", 0.2)] if self.runs else [])
-        for kind, shift in sides:
-            values = [getattr(m, kind) for m in shown]
-            there = [k for k, value in enumerate(values) if value]
-            bars = axes.barh(at[there] + shift, [values[k] for k in there], height=0.38, label=kind)
-            axes.bar_label(bars, [f"{values[k]:.3g}" for k in there], padding=3, fontsize=8)
-        axes.set_yticks(at, [m.name for m in shown])
-        axes.invert_yaxis()
-        axes.set_xscale("log")
-        axes.set_xlabel(f"mean squared error of an answer at {self.loss}")
-        axes.margins(x=0.12)
-        if self.runs:
-            axes.legend()
-        figure.savefig(target)
-
-
-def _shown(value: float | None, spread: float | None = None) -> str:
-    if value is None:
-        return "-"
-    if not spread:
-        return f"{value:.4g}"
-    return f"{value:.4g} ± " + (f"{spread:.2g}" if spread < 10 or spread >= 10_000 else f"{spread:.0f}")
 
 
 def standard_methods(
@@ -314,6 +143,7 @@ def compare(
     edges: Mapping[str, str] | None = None,
     cube: Mapping[str, Any] | None = None,
     progress: Callable[[str], None] | None = None,
+    time_limit: float | None = None,
 ) -> Comparison:
     """Compare mechanisms by their expected errors and, on public or simulated data, by measured errors.
 
@@ -339,6 +169,8 @@ def compare(
         Arguments of ``pg.Cube`` for the method ``"cube"``, as a policy file has them.
     progress
         Called with a sentence before each method.
+    time_limit
+        Seconds for all searches of the comparison, where a limit in time is wanted; a comparison that it cut short says so.
 
     Returns
     -------
@@ -365,16 +197,18 @@ def compare(
     if not isinstance(runs, int) or isinstance(runs, bool) or runs < 1:
         raise InputError(f"runs={runs!r}: expected a whole number >= 1.", code="compare.runs", value=runs)
     counts = None if data is None else _counts(data, query, policy, columns, edges)
-    rows = []
-    for at, (name, make) in enumerate(chosen, 1):
-        tell(f"{name} ({at} of {len(chosen)})")
-        rows.append(_row(name, make, query, policy, asked, counts, runs, seed))
-    rows.sort(key=lambda row: (not row.applies, row.figure))
+    made = []
+    with asking(time_limit) as request:
+        for at, (name, make) in enumerate(chosen, 1):
+            tell(f"{name} ({at} of {len(chosen)})")
+            made.append(_row(name, make, query, policy, asked, counts, runs, seed))
+    apply = ranked((row for row in made if row.applies), key=lambda row: row.figure)
+    rows = [*apply, *(row for row in made if not row.applies)]
     if not rows[0].applies:
         raise RefusedError(
             f"none of the methods applies; {rows[0].name}: {rows[0].note}", code="compare.none"
         )
-    return Comparison(tuple(rows), asked, 0 if counts is None else runs)
+    return Comparison(tuple(rows), asked, 0 if counts is None else runs, request.cut_short)
 
 
 def _check_kinds(query: Any, policy: Any) -> None:

@@ -38,6 +38,7 @@ from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query, fingerprint
 from policygraph.public.query.blocks import BlockQuery
 from policygraph.public.query.cuboids import CuboidQuery
+from policygraph.public.request import asking
 from policygraph.public.sensitivity.certificate import Sensitivity
 from policygraph.published.cubes.cells import finest, union
 from policygraph.published.cubes.errors import cell_factors, published_errors, within_all
@@ -68,7 +69,7 @@ class CubeNoise(Calibrated):
     finish
         How the published tables are made of the noisy numbers.
     asked
-        What was asked for, where that is known: a search that is limited in time may end with another choice next time.
+        What was asked for, where that is known.
     instead
         Why the tables are not made in the way that was asked for; empty where they are.
     """
@@ -103,6 +104,10 @@ class CubeNoise(Calibrated):
     @property
     def request(self) -> str:
         return self.asked
+
+    @property
+    def cut_short(self) -> bool:
+        return self.choice.cut_short or super().cut_short
 
     @property
     def centre(self) -> Query | None:
@@ -390,8 +395,9 @@ class Cube(Mechanism):
             strategy = strategy_named(strategy)
         strategy = strategy.suited(consistent=agrees)
         importance = [float(weight * weight) for weight in query.weights]
-        choice = strategy.choose(query.domain, query.sets, importance, policy, loss)
-        ready = self.on(choice, query, policy, loss, sensitivity, label=strategy.name)
+        with asking():
+            choice = strategy.choose(query.domain, query.sets, importance, policy, loss)
+            ready = self.on(choice, query, policy, loss, sensitivity, label=strategy.name)
         # Of strategies of others nobody knows whether their words say everything.
         ours = type(strategy).__module__.startswith("policygraph.")
         return (

@@ -12,19 +12,20 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.effort import SECOND, Effort
+from policygraph.effort import SECOND
 from policygraph.errors import ConstraintError, InputError, RefusedError
 from policygraph.public.moves.graver import graver_basis
 from policygraph.public.moves.lattice import rank
 from policygraph.public.moves.values_presolve import CellBounds, presolve_values
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Ints
+from policygraph.public.request import current
 
 __all__ = ["TableGraph", "list_tables", "table_graph"]
 
 STEPS = 2_000_000
 """Most partial tables that are looked at while all tables are listed."""
-MOVES, WORK = 200_000, 20 * SECOND
+MOVES, LISTING = 200_000, 20 * SECOND
 """Most minimal moves, and most work to list them."""
 
 
@@ -178,7 +179,7 @@ def _joined(policy: Policy, matrix: Ints, tables: Ints) -> npt.NDArray[np.bool_]
     if not varies.size:
         return joined
     basis = graver_basis(
-        matrix[:, varies], capacity=policy.domain.capacity, max_moves=MOVES, effort=Effort(WORK)
+        matrix[:, varies], capacity=policy.domain.capacity, max_moves=MOVES, effort=current().within(LISTING)
     )
     if policy.strength == "markov":
         basis = basis[(np.count_nonzero(basis, axis=1) <= 4) & (np.abs(basis).max(axis=1, initial=0) <= 1)]

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from policygraph.effort import SECOND
 from policygraph.errors import InputError, RefusedError
 from policygraph.private.mechanisms.additive import Additive
 from policygraph.private.mechanisms.base import (
@@ -36,11 +37,14 @@ from policygraph.public.loss import Epsilon, Loss
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
 from policygraph.public.query.matrices import MatrixQuery
+from policygraph.public.request import asking, proved
 from policygraph.public.sensitivity.certificate import Sensitivity
 
 __all__ = ["Confined", "Fitted", "FittedNoise", "Kernel", "KernelNoise", "coordinate_rows", "total_error"]
 
 NEGATIVE = "The released numbers fit every public fact exactly; single counts may be negative or above what is possible."
+FREE_WORK = 20 * SECOND
+"""For the sensitivity of the free numbers: beyond it other noise is rarely worse."""
 SHOWN = 20_000
 """Bases with at most so many entries are written into the record of a release."""
 
@@ -210,7 +214,7 @@ class Kernel(Mechanism):
     Parameters
     ----------
     time_limit
-        Seconds for the sensitivity of the free numbers.
+        Seconds after which the search for the sensitivity of the free numbers also ends; None, the usual, for no clock.
 
     Examples
     --------
@@ -233,7 +237,7 @@ class Kernel(Mechanism):
     """
 
     name: str = "Kernel"
-    time_limit: float | None = 20.0
+    time_limit: float | None = None
 
     def calibrate(
         self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
@@ -251,11 +255,10 @@ class Kernel(Mechanism):
         sensitivity: Sensitivity | None = None,
     ) -> KernelNoise:
         """Fix the noise on given coordinates of the free lattice of this query and policy."""
-        from policygraph.public.sensitivity import sensitivity as compute
-
         rows = coordinate_rows(free, policy)
         if sensitivity is None:
-            sensitivity = compute(rows, policy, norm=loss.norm, time_limit=self.time_limit)
+            with asking(self.time_limit):
+                sensitivity = proved(rows, policy, loss.norm, FREE_WORK)
         return KernelNoise(self.name, query, policy, loss, certified(rows, policy, loss, sensitivity), free)
 
 

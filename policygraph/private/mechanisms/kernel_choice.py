@@ -1,6 +1,7 @@
 """Which mechanism a release uses when none is named. Owns :func:`choose`.
 
-Data-free: it compares expected errors that follow from the policy, the query and the loss. Imports the mechanisms.
+Data-free: it compares expected errors that follow from the policy, the query and the loss, and counts its effort in work.
+Imports the mechanisms.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from policygraph.private.noise import gaussian_variance, laplace_variance
 from policygraph.public.loss import Epsilon, Loss
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
+from policygraph.public.ties import least
 
 __all__ = ["CHOICE_CELLS", "choose"]
 
@@ -46,15 +48,13 @@ class ChosenAdditive(Additive):
         return [self.why, *super().stages()]
 
 
-def choose(query: Query, policy: Policy, loss: Loss, *, time_limit: float | None = 10.0) -> Calibrated:
+def choose(query: Query, policy: Policy, loss: Loss) -> Calibrated:
     """Calibrate the mechanism with the smallest expected squared error, summed over the answers.
 
     Parameters
     ----------
     query, policy, loss
         What to release, what to hide, what it may cost.
-    time_limit
-        Seconds for the sensitivity of the free numbers; when it runs out, the bound that is proved counts.
 
     Returns
     -------
@@ -104,13 +104,13 @@ def choose(query: Query, policy: Policy, loss: Loss, *, time_limit: float | None
     skipped = fitted is not None and (free.rank > FREE_NUMBERS or _hopeless(free, fitted, policy))
     if not skipped:
         try:
-            kernel = Kernel(time_limit=time_limit).on(free, query, policy, loss)
+            kernel = Kernel().on(free, query, policy, loss)
         except RefusedError as error:
             refusal = refusal or error
     rivals = [c for c in (kernel, fitted, plain) if c is not None]
     if not rivals:
         raise refusal or RefusedError("no mechanism applies.", code="kernel.none")
-    winner = min(rivals, key=total_error)
+    winner = least(rivals, key=total_error)
     why = _reason(kernel, fitted, plain, free.rank, skipped)
     if isinstance(winner, Additive):
         return ChosenAdditive(

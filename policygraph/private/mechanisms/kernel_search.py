@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.effort import SECOND, Effort
+from policygraph.effort import SECOND
 from policygraph.errors import RefusedError
 from policygraph.private.mechanisms.kernel_lattice import FreeLattice, open_cells
 from policygraph.public.moves.graver import graver_basis
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Ints, Norm, Query
+from policygraph.public.request import current
+from policygraph.public.ties import clearly_less, order
 
 __all__ = ["answer_factors", "measured"]
 
@@ -87,7 +89,7 @@ def _listed(policy: Policy) -> tuple[Ints, Any] | None:
             rows.reshape(-1, len(cells)),
             capacity=policy.domain.capacity,
             max_moves=MOVES,
-            effort=Effort(LISTING),
+            effort=current().within(LISTING),
         )
     except RefusedError:
         return None
@@ -120,7 +122,7 @@ def _best_step(coordinates: Floats, basis: Floats, norm: Norm) -> tuple[float, t
             spread = whole + np.diag(gram) + 2 * sign * gram[i]
             errors = (longest**2 if norm == "l1" else longest) * spread
             errors[i] = np.inf
-            j = int(np.argmin(errors))
-            if errors[j] < best:
+            j = int(order(errors)[0])
+            if clearly_less(errors[j], best):
                 best, step = float(errors[j]), (i, j, sign)
     return best, step

@@ -26,6 +26,7 @@ from policygraph.private.mechanisms.base import (
     answer_parts,
     certified,
     check_loss,
+    marked,
 )
 from policygraph.private.noise import (
     Source,
@@ -37,10 +38,11 @@ from policygraph.private.noise import (
 from policygraph.public.loss import Epsilon, Loss
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query
-from policygraph.public.sensitivity import sensitivity as compute
+from policygraph.public.request import asking, proved
 from policygraph.public.sensitivity.certificate import Sensitivity
 from policygraph.public.strategies import Strategy, Workload, optimise, plain_strategies, weigh
 from policygraph.public.strategies.plain import Kind, Over
+from policygraph.public.ties import least
 from policygraph.published.release import Release
 
 __all__ = ["MatrixMechanism", "StrategyNoise", "noise_variance"]
@@ -227,7 +229,8 @@ class MatrixMechanism(Mechanism):
     evaluations
         Effort of the search for ``"optimised"``: how often an expected error may be computed.
     time_limit
-        Seconds for this search; with a limit the result may differ from run to run.
+        Seconds after which this search also ends, where a limit in time is wanted: the result may then differ from run to
+        run, and says so when it was cut short.
 
     Examples
     --------
@@ -263,13 +266,13 @@ class MatrixMechanism(Mechanism):
                 code="strategy.over",
                 value=self.over,
             )
-        for name, least in (("branching", 2), ("evaluations", 1)):
+        for name, lowest in (("branching", 2), ("evaluations", 1)):
             value = getattr(self, name)
             if value is None and name == "branching":
                 continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            if isinstance(value, bool) or not isinstance(value, int) or value < lowest:
                 raise InputError(
-                    f"{name}={value!r}: expected a whole number >= {least}.",
+                    f"{name}={value!r}: expected a whole number >= {lowest}.",
                     code="strategy.setting",
                     value=value,
                 )
@@ -288,7 +291,14 @@ class MatrixMechanism(Mechanism):
                 code="mechanism.sensitivity",
             )
         else:
-            chosen, proof = self._chosen(query, policy, loss)
+            with asking(self.time_limit) as request:
+                chosen, proof = self._chosen(query, policy, loss)
+                return marked(self._on(chosen, proof, query, policy, loss), request)
+        return self._on(chosen, proof, query, policy, loss)
+
+    def _on(
+        self, chosen: Strategy, proof: Sensitivity, query: Query, policy: Policy, loss: Loss
+    ) -> StrategyNoise:
         _check_fixed(chosen, policy, loss)
         Workload(query, chosen.base)  # what cannot be weighed is refused now, not after data were read
         return StrategyNoise(f"{self.name}({chosen.describe()})", query, policy, loss, proof, chosen)
@@ -305,12 +315,11 @@ class MatrixMechanism(Mechanism):
                 variance=variance,
                 over=self.over,
                 evaluations=self.evaluations,
-                time_limit=self.time_limit,
             ).best
         else:
             rivals = plain_strategies(policy, over=self.over, kind=self.strategy, branching=self.branching)  # type: ignore[arg-type]
-            found = min(
-                weigh(query, policy, rivals, loss.norm, variance, None), key=lambda candidate: candidate.error
+            found = least(
+                weigh(query, policy, rivals, loss.norm, variance), key=lambda candidate: candidate.error
             )
         return found.strategy, found.sensitivity
 
@@ -320,7 +329,7 @@ def _check_fixed(strategy: Strategy, policy: Policy, loss: Loss) -> None:
     known = strategy.base.fixed
     if known is None:
         return
-    proof = compute(known, policy, norm=loss.norm)
+    proof = proved(known, policy, loss.norm)
     if proof.power != 0:
         raise RefusedError(
             f"{strategy.describe()} releases totals exactly, and this policy protects them: one neighbour step changes them by "

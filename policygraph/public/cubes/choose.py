@@ -11,10 +11,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import floor, log10
 from typing import Literal, get_args
 
 import numpy as np
 
+from policygraph.effort import Effort
 from policygraph.errors import InputError
 from policygraph.public.cubes.costs import Costs, costs_of, known_cuboids, unit_variance
 from policygraph.public.cubes.groups import grouped
@@ -26,12 +28,16 @@ from policygraph.public.policy import Policy
 from policygraph.public.query.base import Query, whole_weights
 from policygraph.public.query.blocks import BlockQuery, contrast_gain
 from policygraph.public.query.cuboids import CuboidQuery
+from policygraph.public.request import current
+from policygraph.public.ties import figures
 
-__all__ = ["Choice", "Kind", "Strategy", "Task"]
+__all__ = ["Choice", "Kind", "Strategy", "Task", "allowed"]
 
 Kind = Literal["cuboids", "interactions"]
 Sets = Sequence[tuple[str, ...]]
 
+DIGITS = 6
+"""Of stated bounds, which searches find; objectives follow from what is chosen, and have more."""
 WHOLE_LATTICE = 1 << 12
 """Up to so many subsets of the published attributes all of them may be measured, beyond only what is published."""
 ROOMS = 10
@@ -61,6 +67,8 @@ class Choice:
         What no choice of this kind can beat, if that was proved.
     reason
         One sentence on how it was chosen.
+    cut_short
+        Whether a limit in seconds that the caller set ended the search, so that another run may choose otherwise.
     """
 
     sets: tuple[tuple[str, ...], ...]
@@ -69,6 +77,7 @@ class Choice:
     objective: float | None = None
     bound: float | None = None
     reason: str = ""
+    cut_short: bool = False
 
     def __post_init__(self) -> None:
         # Noise is scaled to these very weights: one that is cut to a whole number somewhere would be measured with too little.
@@ -253,12 +262,49 @@ class Task:
         objective: float | None = None,
         bound: float | None = None,
         reason: str = "",
+        cut_short: bool = False,
     ) -> Choice:
         """Write a choice with names, the largest cuboids first."""
+        objective, bound = stated(objective, bound)
         given = [1] * len(masks) if weights is None else [int(w) for w in weights]
         order = sorted(range(len(masks)), key=lambda i: (-self.lattice.level(masks[i]), masks[i]))
         sets = tuple(self.lattice.names(masks[i]) for i in order)
-        return Choice(sets, tuple(given[i] for i in order), kind, objective, bound, reason)
+        return Choice(sets, tuple(given[i] for i in order), kind, objective, bound, reason, cut_short)
+
+
+def stated(objective: float | None, bound: float | None) -> tuple[float | None, float | None]:
+    """An objective and its bound to as many digits as every processor agrees on; a bound that is apart is rounded away from it.
+
+    Examples
+    --------
+    >>> stated(2.15267123456789, 2.1526695), stated(64.0, 64.0)
+    ((2.15267123457, 2.15266), (64.0, 64.0))
+    """
+    if objective is None or bound is None or not bound:
+        return None if objective is None else figures(objective, 12), bound
+    near = abs(bound - objective) <= 1e-12 * abs(objective)
+    if near:
+        return figures(objective, 12), figures(objective, 12)
+    step = 10.0 ** (floor(log10(abs(bound))) - DIGITS + 1)
+    shown, sign = figures(bound, DIGITS), 1 if bound > objective else -1
+    return figures(objective, 12), shown if sign * (shown - bound) >= 0 else figures(
+        shown + sign * step, DIGITS
+    )
+
+
+def allowed(work: int | None, seconds: float | None, usual: int) -> Effort:
+    """The effort of a search: a number of units or seconds that were asked for, else the usual work; under the clock of the request.
+
+    Examples
+    --------
+    >>> allowed(None, None, 5).left, allowed(7, None, 5).left, allowed(None, 1.0, 5).left
+    (5, 7, None)
+    """
+    if seconds is not None and work is None:
+        return Effort(0 if seconds == 0 else None, seconds=seconds)
+    if seconds is not None:
+        return Effort(work, seconds=seconds)
+    return current().within(usual if work is None else work)
 
 
 def measured_precisions(choice: Choice, family: Family) -> Floats:

@@ -17,14 +17,16 @@ from typing import Any
 
 import numpy as np
 
+from policygraph.effort import SECOND
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import Exact, as_fraction
-from policygraph.public.cubes.choose import Choice, Sets, Strategy, Task
+from policygraph.public.cubes.choose import Choice, Sets, Strategy, Task, allowed
 from policygraph.public.cubes.lattice import Floats
 from policygraph.public.cubes.weighing import Weighing
 from policygraph.public.domain import Domain
 from policygraph.public.loss import Loss
 from policygraph.public.policy import Policy
+from policygraph.public.ties import clearly_less, figures
 
 __all__ = ["BMax", "Covering", "PMost"]
 
@@ -35,6 +37,8 @@ COVERED = 1 << 26
 """Most candidates times published cuboids whose covers are sought."""
 PROVABLE = 1 << 31
 """With more ratios times candidates times published cuboids nothing is proved."""
+PROVING = 2 * SECOND
+"""Units of work for the search that improves on the greedy scan: what it gains later is rare and small."""
 
 
 class Covering:
@@ -205,7 +209,10 @@ class BMax(Strategy):
         what is published counts: the first inside a consistent cube, the second elsewhere. After least squares the best of the greedy
         scan is taken, and nothing is proved.
     exact_seconds
-        Time for the search that improves on the greedy scan and proves a bound; 0 for the scan alone.
+        Where a limit in time is wanted: seconds for the search that improves on the greedy scan and proves a bound, in place of
+        the usual work. What it cuts short may differ from run to run, and says so.
+    work
+        Units of work for this search, about a million a second; 0 for the scan alone.
 
     Examples
     --------
@@ -220,7 +227,8 @@ class BMax(Strategy):
 
     fitted: bool | None = None
     name: str = "bmax"
-    exact_seconds: float = 2.0
+    exact_seconds: float | None = None
+    work: int | None = None
 
     def suited(self, *, consistent: bool) -> Strategy:
         return replace(self, fitted=consistent) if self.fitted is None else self
@@ -253,7 +261,7 @@ class BMax(Strategy):
                     value = float((covering.fitted(found) * task.wanted_importance).max())
                 else:
                     value = covering.noise(found) * ratio
-                if value < best * (1 - 1e-12):
+                if clearly_less(value, best):
                     best, chosen = value, found
         place = {mask: at for at, mask in enumerate(task.candidates)}
         for masks in task.groupings:
@@ -264,18 +272,17 @@ class BMax(Strategy):
                 value = (
                     covering.noise(found) * float(sources.max()) if fitted is None else float(fitted.max())
                 )
-                if value < best * (1 - 1e-12):
+                if clearly_less(value, best):
                     best, chosen = value, found
         if not chosen:
             raise _nothing()
         bound: float | None = None
         provable = task.costs.exact and not self.fitted and covering.provable(thresholds)
-        if self.exact_seconds > 0 and provable:
+        effort = allowed(self.work, self.exact_seconds, PROVING)
+        if provable and not effort.done:
             from policygraph.public.cubes.exact import least_maximum
 
-            best, chosen, bound = least_maximum(
-                covering, weighted, thresholds, best, chosen, self.exact_seconds
-            )
+            best, chosen, bound = least_maximum(covering, weighted, thresholds, best, chosen, effort)
         reason = f"{len(chosen)} of {len(task.candidates)} cuboids were measured alike, for the least maximal variance"
         if self.fitted:
             reason += " after least squares"
@@ -284,6 +291,7 @@ class BMax(Strategy):
             objective=best * task.unit if task.costs.exact else None,
             bound=None if bound is None else bound * task.unit,
             reason=reason + _proved(best, bound),
+            cut_short=effort.cut_short,
         )
 
 
@@ -300,7 +308,10 @@ class PMost(Strategy):
         what is published counts: the first inside a consistent cube, the second elsewhere. After least squares the best of the greedy
         scan is taken, and nothing is proved.
     exact_seconds
-        Time for the search that improves on the greedy scan and proves a bound; 0 for the scan alone.
+        Where a limit in time is wanted: seconds for the search that improves on the greedy scan and proves a bound, in place of
+        the usual work. What it cuts short may differ from run to run, and says so.
+    work
+        Units of work for this search, about a million a second; 0 for the scan alone.
 
     Examples
     --------
@@ -316,7 +327,8 @@ class PMost(Strategy):
     bound: Exact
     fitted: bool | None = None
     name: str = "pmost"
-    exact_seconds: float = 2.0
+    exact_seconds: float | None = None
+    work: int | None = None
 
     def __post_init__(self) -> None:
         if as_fraction(self.bound, "bound") <= 0:
@@ -363,12 +375,11 @@ class PMost(Strategy):
             raise _nothing()
         proved: float | None = None
         provable = task.costs.exact and not self.fitted and covering.provable(thresholds)
-        if self.exact_seconds > 0 and provable:
+        effort = allowed(self.work, self.exact_seconds, PROVING)
+        if provable and not effort.done:
             from policygraph.public.cubes.exact import most_covered
 
-            chosen, proved = most_covered(
-                covering, gains, thresholds, limit, chosen, tops, self, self.exact_seconds
-            )
+            chosen, proved = most_covered(covering, gains, thresholds, limit, chosen, tops, self, effort)
             best = self.score(covering, chosen, gains, limit)
         known = float(task.importance.sum() - gains.sum())
         value, top = best[0] + known, None if proved is None else proved + known
@@ -383,6 +394,7 @@ class PMost(Strategy):
             objective=value if task.costs.exact else None,
             bound=top,
             reason=reason + _proved(value, top),
+            cut_short=effort.cut_short,
         )
 
     def score(
@@ -394,7 +406,7 @@ class PMost(Strategy):
         else:
             variances = covering.noise(chosen) * covering.ratios[list(chosen)].min(axis=0)
         inside = float(gains[variances <= limit * (1 + 1e-9)].sum())
-        return inside, -round(float(variances.mean()), 9), -float(variances.max())
+        return figures(inside), -figures(float(variances.mean())), -figures(float(variances.max()))
 
 
 def _bits(number: int, width: int) -> Any:

@@ -1,19 +1,19 @@
 """Best covers and proved bounds. Owns :func:`least_maximum` and :func:`most_covered`.
 
 At every ratio the question is a set cover (or maximum coverage) with integer costs. Linear programs give a bound for each
-ratio and discard most; CP-SAT decides the rest while time lasts, and what it leaves open keeps the bound of its linear
-program. Imports ``cover`` (for types); uses scipy and OR-Tools inside functions.
+ratio and discard most; CP-SAT decides the rest while the effort lasts, which is counted in its deterministic time, and what it
+leaves open keeps the bound of its linear program. Imports ``cover`` (for types); uses scipy and OR-Tools inside functions.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from policygraph.effort import SECOND, Effort
 from policygraph.public.cubes.lattice import Floats
 
 if TYPE_CHECKING:
@@ -24,6 +24,10 @@ __all__ = ["least_maximum", "most_covered"]
 WIDEN = 1e-7
 """Linear programs are solved in floats; their bounds are weakened by this share before they are used."""
 LARGEST = 1 << 30
+LEAST_TIME = SECOND // 100
+"""With less than this left no solver is started."""
+MOST_TIME = 3600.0
+"""For a solver under a clock alone."""
 
 
 def least_maximum(
@@ -32,7 +36,7 @@ def least_maximum(
     thresholds: Sequence[float],
     best: float,
     chosen: list[int],
-    seconds: float,
+    effort: Effort,
 ) -> tuple[float, list[int], float]:
     """Improve a choice of least maximal variance, and bound what is possible.
 
@@ -41,7 +45,7 @@ def least_maximum(
     tuple
         The value, the chosen candidates, and a value below which no choice of equal weights comes.
     """
-    end = time.monotonic() + seconds
+    bounding = effort.share(3, 4)
     forms = covering.forms
     whole = bool(np.all(forms == np.rint(forms)))
     asked = []
@@ -56,16 +60,17 @@ def least_maximum(
     bounded = []
     for value, ratio, within in sorted(asked, key=lambda item: item[0]):
         if value < best * (1 - 1e-9):
-            if end - time.monotonic() > seconds / 4:
+            if not bounding.done:
+                bounding.spend(_program_work(within.shape[1] + len(forms), within.shape[0]))
                 value = max(value, _value(covering, _cover_bound(forms, within), whole) * ratio)
             bounded.append((value, ratio, within))
     bound = best
+    patience = effort.share(1, 2).work
     for value, ratio, within in sorted(bounded, key=lambda item: item[0]):
         while value < best * (1 - 1e-9):
             # A better choice has a sensitivity below this one.
             room = ceil(covering.least_power(best / ratio) * (1 - 1e-9)) - 1 if whole else 0
-            patience = min(seconds / 8, end - time.monotonic())
-            found, open_ = _cover(forms, within, room, patience) if whole else (None, True)
+            found, open_ = _cover(forms, within, room, _some(effort, patience)) if whole else (None, True)
             if found is None:
                 bound = min(bound, value) if open_ else bound
                 break
@@ -87,7 +92,7 @@ def most_covered(
     chosen: list[int],
     tops: Sequence[int],
     strategy: PMost,
-    seconds: float,
+    effort: Effort,
 ) -> tuple[list[int], float]:
     """Improve a choice that covers most, and bound what is possible.
 
@@ -96,7 +101,7 @@ def most_covered(
     tuple
         The chosen candidates, and a weight above which no choice of equal weights comes.
     """
-    end = time.monotonic() + seconds
+    bounding = effort.share(1, 2)
     forms, ratios = covering.forms, covering.ratios
     whole = bool(np.all(forms == np.rint(forms)) and np.all(gains == np.rint(gains)))
     score = strategy.score(covering, chosen, gains, limit)
@@ -106,7 +111,8 @@ def most_covered(
         if whole:
             room = float(floor(room + 1e-9))
         within = ratios <= ratio * (1 + 1e-12)
-        if end - time.monotonic() > seconds / 2:
+        if not bounding.done:
+            bounding.spend(_program_work(within.shape[1] + len(forms) + len(tops), sum(within.shape)))
             upper = _coverage_bound(forms, within, gains, room, np.isfinite(ratios[:, list(tops)]))
         else:
             widest = np.sort(within @ gains / np.maximum(forms.mean(axis=0), 1e-9))[-1]
@@ -116,10 +122,11 @@ def most_covered(
                 (float(floor(upper + WIDEN)) if whole else upper * (1 + WIDEN), ratio, room, within)
             )
     proved = score[0]
+    patience = effort.share(1, 2).work
     for upper, _, room, within in sorted(bounds, key=lambda item: -item[0]):
         if upper <= score[0] * (1 + 1e-9):
             break
-        if not whole or end - time.monotonic() <= 0.01:
+        if not whole or effort.done:
             proved = max(proved, upper)
             continue
         found, top = _coverage(
@@ -128,7 +135,7 @@ def most_covered(
             gains,
             int(room),
             np.isfinite(ratios[:, list(tops)]),
-            min(seconds / 4, end - time.monotonic()),
+            _some(effort, patience),
         )
         if found is not None:
             new = strategy.score(covering, found, gains, limit)
@@ -179,23 +186,42 @@ def _coverage_bound(forms: Floats, within: Any, gains: Floats, room: float, abov
     return -value if status == 0 else float(gains.sum())
 
 
-def _solver(seconds: float) -> Any:
+def _program_work(rows: int, columns: int) -> int:
+    """Units of work of a linear program, from its size alone: about one pivot a row, each over all entries."""
+    return 2_000 + rows * rows * columns // 200
+
+
+def _some(effort: Effort, most: int | None) -> Effort:
+    return effort.share(1) if most is None else effort.at_most(most)
+
+
+def _solve(model: Any, effort: Effort) -> tuple[Any, Any]:
+    """Run CP-SAT on one thread with a fixed seed until its deterministic time, or a clock of the caller's, is over."""
     from ortools.sat.python import cp_model
 
     solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = max(0.01, seconds)
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 1
-    return solver
+    left, seconds = effort.left, effort.seconds
+    if left is not None:
+        solver.parameters.max_deterministic_time = left / SECOND
+    if seconds is not None:
+        solver.parameters.max_time_in_seconds = min(seconds, MOST_TIME)
+    status = solver.solve(model)
+    effort.spend(LEAST_TIME + int(SECOND * solver.response_proto.deterministic_time))
+    _ = (
+        effort.done
+    )  # looks at the clock of the caller, if there is one, so that the effort knows that it rang
+    return solver, status
 
 
-def _cover(forms: Floats, within: Any, room: float, seconds: float) -> tuple[list[int] | None, bool]:
+def _cover(forms: Floats, within: Any, room: float, effort: Effort) -> tuple[list[int] | None, bool]:
     """A cover whose cost forms are all within some room; and whether the question stayed open."""
     from ortools.sat.python import cp_model
 
     if room < 1:
         return None, False
-    if seconds <= 0.01:
+    if effort.done:
         return None, True
     model = cp_model.CpModel()
     take = [model.new_bool_var(f"c{at}") for at in range(within.shape[0])]
@@ -203,15 +229,14 @@ def _cover(forms: Floats, within: Any, room: float, seconds: float) -> tuple[lis
         model.add_bool_or([take[at] for at in np.flatnonzero(column)])
     for row in forms:
         model.add(sum(int(a) * x for a, x in zip(row, take, strict=True) if a) <= int(room))
-    solver = _solver(seconds)
-    status = solver.solve(model)
+    solver, status = _solve(model, effort)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return [at for at, x in enumerate(take) if solver.boolean_value(x)], False
     return None, status != cp_model.INFEASIBLE
 
 
 def _coverage(
-    forms: Floats, within: Any, gains: Floats, room: int, above: Any, seconds: float
+    forms: Floats, within: Any, gains: Floats, room: int, above: Any, effort: Effort
 ) -> tuple[list[int] | None, float]:
     """A choice within a budget that covers most, and a bound on the coverage."""
     from ortools.sat.python import cp_model
@@ -226,8 +251,7 @@ def _coverage(
     for row in forms:
         model.add(sum(int(a) * x for a, x in zip(row, take, strict=True) if a) <= min(room, LARGEST))
     model.maximize(sum(int(g) * x for g, x in zip(gains, got, strict=True)))
-    solver = _solver(seconds)
-    status = solver.solve(model)
+    solver, status = _solve(model, effort)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return [at for at, x in enumerate(take) if solver.boolean_value(x)], float(
             solver.best_objective_bound

@@ -34,7 +34,7 @@ def strategy_named(name: str) -> Strategy:
     Examples
     --------
     >>> strategy_named("unequal-max")
-    Unequal(goal='max', cells=False, seconds=3.0, name='unequal')
+    Unequal(goal='max', cells=False, seconds=None, name='unequal', work=None)
     """
     if not isinstance(name, str) or name not in NAMED:
         near = get_close_matches(str(name).lower(), NAMED, 1)

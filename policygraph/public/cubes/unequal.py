@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from policygraph.effort import SECOND
 from policygraph.errors import InputError, RefusedError
-from policygraph.public.cubes.choose import Choice, Sets, Strategy, Task
+from policygraph.public.cubes.choose import Choice, Sets, Strategy, Task, allowed
 from policygraph.public.cubes.costs import changed_sets
 from policygraph.public.cubes.cover import BMax
 from policygraph.public.cubes.lattice import Family, Floats, Ints
@@ -26,9 +27,12 @@ from policygraph.public.domain import Domain
 from policygraph.public.loss import Epsilon, Loss
 from policygraph.public.policy import Policy
 from policygraph.public.query.blocks import BlockQuery, contrast_gain
+from policygraph.public.ties import order, settled
 
 __all__ = ["Fourier", "Unequal"]
 
+SEARCH = 3 * SECOND
+"""Units of work for a local search: on up to seven attributes all starts are done before, on eight more gains little."""
 LARGEST = 1 << 12
 """Weights of cuboids are rounded to integers up to this."""
 SMALLEST = 4096.0
@@ -48,7 +52,10 @@ class Unequal(Strategy):
     cells
         Whether a cuboid counts once for each of its cells; ``True`` gives the least error over all published cells.
     seconds
-        Time for the search, for pure epsilon.
+        Where a limit in time is wanted: seconds for the search, for pure epsilon, in place of the usual work. What it cuts short
+        may differ from run to run, and says so.
+    work
+        Units of work for the search, about a million a second; 0 for the shortest one.
 
     Examples
     --------
@@ -63,8 +70,9 @@ class Unequal(Strategy):
 
     goal: Goal = "total"
     cells: bool = False
-    seconds: float = 3.0
+    seconds: float | None = None
     name: str = "unequal"
+    work: int | None = None
 
     def __post_init__(self) -> None:
         if self.goal not in ("total", "max"):
@@ -96,7 +104,7 @@ class Unequal(Strategy):
             reason = "All that is published follows from known tables, but for attributes of one value."
             return task.choice(task.lattice.maximal(task.wanted), reason=reason)
         try:
-            greedy = BMax(exact_seconds=0).choose(
+            greedy = BMax(work=0).choose(
                 task.lattice.domain, published, task.importance.tolist(), policy, loss
             )
             masks = [task.lattice.mask(names) for names in greedy.sets]
@@ -104,11 +112,12 @@ class Unequal(Strategy):
             tops = set(task.lattice.maximal(task.wanted))
             masks = [mask for mask in task.candidates if mask in tops]
         first = task.weights_of(masks, [1.0] * len(masks))
-        _, weights = weighing.search([first, np.ones(len(task.candidates))], self.seconds)
+        effort = allowed(self.work, self.seconds, SEARCH)
+        _, weights = weighing.search([first, np.ones(len(task.candidates))], effort)
         trials = [rounded(weights, largest) for largest in (LARGEST, LARGEST // 3, 256)]
         trials.append(first.astype(np.int64))
         values = weighing.value(np.stack(trials, axis=1).astype(np.float64))
-        best = int(np.argmin(values))
+        best = int(order(values)[0])
         chosen = np.flatnonzero(trials[best])
         value = float(values[best])
         bound = self._proved(task, weighing, weights) if task.costs.exact else None
@@ -123,6 +132,7 @@ class Unequal(Strategy):
             objective=value * task.unit if task.costs.exact else None,
             bound=min(bound, value) * task.unit if bound else None,
             reason=reason,
+            cut_short=effort.cut_short,
         )
 
     def _proved(self, task: Task, weighing: Weighing, weights: Floats) -> float | None:
@@ -192,6 +202,7 @@ def optimal_blocks(task: Task, goal: Goal) -> Choice:
     real = np.square(weights.astype(np.float64)) * np.array(scale)
     variances = (cells @ (1.0 / real)) * float((forms @ real).max())
     value = float(variances.max() if goal == "max" else variances.sum())
+    gap = 100 * max(0.0, value / bound - 1)
     return task.choice(
         masks,
         [int(w) for w in weights],
@@ -199,8 +210,13 @@ def optimal_blocks(task: Task, goal: Goal) -> Choice:
         objective=value * task.unit,
         bound=min(bound, value) * task.unit,
         reason=f"{len(masks)} interactions were measured with unequal noise, for the least "
-        f"{'maximal' if goal == 'max' else 'total'} variance, within {100 * max(0.0, value / bound - 1):.2g} % of a proved bound.",
+        f"{'maximal' if goal == 'max' else 'total'} variance, within {_percent(gap)} % of a proved bound.",
     )
+
+
+def _percent(gap: float) -> str:
+    """A small share in words that do not hang on the last digits of floats."""
+    return "0.001" if gap < 1e-3 else f"{gap:.2g}"
 
 
 def _block_weights(task: Task, masks: Sequence[int], q: Floats) -> Ints:
@@ -209,7 +225,8 @@ def _block_weights(task: Task, masks: Sequence[int], q: Floats) -> Ints:
     logs = np.array(
         [sum(np.log(float(contrast_gain(shape[a]))) for a in task.lattice.axes(m)) for m in masks]
     )
-    wish = np.exp(0.5 * (np.log(q) - logs) - (0.5 * (np.log(q) - logs)).max())
+    asked = 0.5 * (np.log(q) - logs)
+    wish = np.exp(settled(asked - asked.max()))
     reach = np.exp(0.5 * logs)
     # As fine as the sizes allow: SMALLEST for the smallest weight, while no row entry times weight passes the limit.
     scale = min(

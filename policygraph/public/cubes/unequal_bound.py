@@ -1,7 +1,7 @@
 """What no unequal noise on cuboids can beat, for pure epsilon. Owns :func:`least_value`.
 
 The problem is not convex, but a convex one lies below it: precisions, sums of squares of weights, are at most the squares of sums of weights. Its dual bound is a
-closed form at given shares (Theorem 5 of ``docs/proofs/cubes.md``). Imports ``weighing``, ``descent``.
+closed form at given shares (Theorem 5 of ``docs/proofs/cubes.md``). Imports ``weighing``, ``descent``, ``ties``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from policygraph.public.cubes.descent import minimise
 from policygraph.public.cubes.lattice import Floats
 from policygraph.public.cubes.weighing import Weighing, soft_max
+from policygraph.public.ties import settled
 
 __all__ = ["bound_at", "least_value"]
 
@@ -21,6 +22,8 @@ SHARPNESS = (30.0, 300.0, 3000.0)
 STEPS = 300
 ROUNDING = 1 - 1e-9
 TINY = 1e-250
+COARSE = 1 << 8
+"""Logarithms of weights at which the bound is computed are multiples of one over this."""
 
 
 def least_value(weighing: Weighing, start: Floats) -> float:
@@ -60,7 +63,8 @@ def _walked(matrix: Any, cells: Any, forms: Floats, start: Floats) -> float:
         step = partial(_smooth, matrix=matrix, cells=cells, forms=forms, sharpness=sharpness)
         _, theta = minimise(step, theta, STEPS, 1e-12)
         theta = np.maximum(theta - theta.max(), -40.0)
-        weights = np.exp(theta)
+        # The bound is flat where it is best: a coarse grid costs little, and other last digits lead to the same point of it.
+        weights = np.exp(settled(theta, COARSE))
         roots = np.maximum(matrix @ weights, TINY)
         parts, costs = np.maximum(cells @ roots**-2, TINY), np.maximum(forms @ weights, TINY)
         for c in (

@@ -4,24 +4,26 @@ Weights w of the measured cuboids enter through precisions w^2 of the least-squa
 product of noise and variances does not change when all weights are multiplied, so that logarithms of weights are free. In
 L2 the problem is convex in the squares and one descent finds the optimum; in L1 it is not, and descents from several
 starts are followed by exchanges of one measured cuboid. Floats throughout: the result is rounded to integer
-weights, and only their certified sensitivity scales noise. Imports ``choose``, ``shares``, ``variances``, ``descent``.
+weights, and only their certified sensitivity scales noise. Effort is counted by what descents may take, not by what they took, so
+that it does not hang on last digits. Imports ``choose``, ``shares``, ``variances``, ``descent``, ``ties``.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
+from policygraph.effort import Effort
 from policygraph.errors import RefusedError
 from policygraph.public.cubes.choose import Task
 from policygraph.public.cubes.descent import minimise
 from policygraph.public.cubes.lattice import Family, Floats, Ints
 from policygraph.public.cubes.shares import cell_shares, shares
 from policygraph.public.cubes.variances import known_blocks
+from policygraph.public.ties import SAME, least, order, ranked, settled
 
 __all__ = ["Goal", "Weighing", "rounded", "soft_max"]
 
@@ -38,6 +40,8 @@ SMALL = 1e-4
 """A weight below this share of the largest counts as not measured when cuboids are exchanged."""
 SHARPNESS = (30.0, 300.0, 3000.0)
 BATCH = 4_000_000
+CALLS, ENTRIES = 60, 300
+"""Units of work of one evaluation of the slopes: for its calls, and for how many entries of its matrices one unit is."""
 
 
 class Weighing:
@@ -51,6 +55,7 @@ class Weighing:
 
     def __init__(self, task: Task, goal: Goal) -> None:
         self.task, self.goal = task, goal
+        self.effort = Effort()
         if len(task.candidates) > MOST_CANDIDATES:
             raise RefusedError(
                 f"{len(task.candidates)} cuboids may be measured: expected at most {MOST_CANDIDATES} for unequal noise. "
@@ -116,64 +121,79 @@ class Weighing:
         on = np.flatnonzero(weights > DROPPED * weights.max())
         matrix, forms = self.from_weights[:, on], self.forms[:, on]
         soft = self.goal == "max" or len(self.forms) > 1
+        stages = (stages or SHARPNESS) if soft else (1.0,)
+        # Most descents end in half of the steps that they may take.
+        self.effort.spend(len(stages) * steps // 2 * self.work_of(len(on)))
         theta = np.log(weights[on] / weights.max())
-        for stage in (stages or SHARPNESS) if soft else (1.0,):
+        for stage in stages:
             power = float(self.power) if norm is None else norm
             _, theta = minimise(
                 partial(self.smooth, matrix=matrix, forms=forms, sharpness=stage, norm=power), theta, steps
             )
-            theta = np.maximum(theta - theta.max(), LOWEST)
+            theta = settled(np.maximum(theta - theta.max(), LOWEST))
         made = np.zeros(len(weights))
         made[on] = np.exp(theta)
         return made
+
+    def work_of(self, columns: int) -> int:
+        """Units of work of one evaluation of the objective with so many measured cuboids."""
+        held, cells = self.from_weights, self.to_cells if self.goal == "max" else self.total
+        share = columns / max(1, held.shape[1])
+        return (
+            CALLS
+            + int(share * (getattr(held, "nnz", held.size)) + getattr(cells, "nnz", cells.size)) // ENTRIES
+        )
 
     def best_of(self, weights: Floats) -> tuple[float, Floats]:
         """Objective and weights, small ones dropped where that does not hurt."""
         trials = np.stack([np.where(weights < cut, 0.0, weights) for cut in (0.0, 1e-5, SMALL, 1e-3)], axis=1)
         values = self.value(trials)
-        at = int(np.flatnonzero(values <= values.min() * (1 + 1e-9))[-1])
+        at = int(np.flatnonzero(values <= values.min() * (1 + SAME))[-1])
         return float(values[at]), trials[:, at]
 
-    def search(self, starts: Sequence[Floats], seconds: float) -> tuple[float, Floats]:
+    def search(self, starts: Sequence[Floats], effort: Effort) -> tuple[float, Floats]:
         """Descend from starts and exchange measured cuboids; the best objective with its weights."""
-        end = time.monotonic() + seconds
+        self.effort = effort
         found = [self.best_of(weights) for weights in starts]
         found += [self.best_of(self.descend(weights, 400)) for weights in starts]
         if self.power == 2:
-            return min(found, key=lambda item: item[0])
-        found.append(self._by_homotopy(end))
+            return least(found, key=_value)
+        found.append(self._by_homotopy())
         draws = np.random.default_rng(20)  # a fixed seed: nothing here is private
+        half = effort.share(1, 2)
+        self.effort = half
         for at in range(RANDOM_STARTS):
-            if time.monotonic() > end - seconds / 2:
+            if half.done:
                 break
-            start = np.exp(draws.normal(size=len(starts[0])) * (1.0 + at % 3))
+            start = np.exp(settled(draws.normal(size=len(starts[0])) * (1.0 + at % 3)))
             found.append(self.best_of(self.descend(start, 60, stages=(100.0,))))
-        found.sort(key=lambda item: item[0])
+        self.effort = effort
+        found = ranked(found, key=_value)
         best = found[0]
         few = len(starts[0]) <= MOST_EXCHANGED
         for value, weights in found[: EXCHANGED if few else 0]:
-            if time.monotonic() > end:
+            if effort.done:
                 break
-            best = min(best, self._exchange(value, weights, end), key=lambda item: item[0])
+            best = least([best, self._exchange(value, weights)], key=_value)
         polished = self.best_of(self.descend(best[1], 400))
-        return min(best, polished, key=lambda item: item[0])
+        return least([best, polished], key=_value)
 
-    def _by_homotopy(self, end: float) -> tuple[float, Floats]:
+    def _by_homotopy(self) -> tuple[float, Floats]:
         """Start at the convex L2 problem and bend its norm to L1 in steps."""
         weights = np.ones(self.from_weights.shape[1])
         for norm in np.linspace(2.0, 1.0, 12):
             weights = self.descend(np.maximum(weights, 1e-5), 150, stages=(100.0,), norm=float(norm))
-            if time.monotonic() > end:
+            if self.effort.done:
                 break
         return self.best_of(weights)
 
-    def _exchange(self, best: float, weights: Floats, end: float) -> tuple[float, Floats]:
+    def _exchange(self, best: float, weights: Floats) -> tuple[float, Floats]:
         """Drop, add or replace one measured cuboid while that helps, descending after each."""
         improved = True
-        while improved and time.monotonic() < end:
+        while improved and not self.effort.done:
             improved = False
             trials = self._trials(weights)
-            for at in np.argsort(self._values(trials))[:8]:
+            for at in order(self._values(trials))[:8]:
                 value, made = self.best_of(self.descend(trials[:, at], 100, stages=(300.0,)))
                 if value < best * (1 - 1e-5):
                     best, weights, improved = value, made, True
@@ -200,9 +220,14 @@ class Weighing:
         return np.stack(columns, axis=1)
 
     def _values(self, trials: Floats) -> Floats:
+        self.effort.spend(trials.shape[1] * self.work_of(len(trials)) // 8)
         width = max(1, BATCH // max(1, self.from_weights.shape[0]))
         parts = [self.value(trials[:, at : at + width]) for at in range(0, trials.shape[1], width)]
         return np.concatenate(parts)
+
+
+def _value(found: tuple[float, Floats]) -> float:
+    return found[0]
 
 
 def _with(weights: Floats, changes: dict[int, float]) -> Floats:

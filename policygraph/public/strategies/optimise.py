@@ -2,12 +2,11 @@
 
 Data-free. The plain strategies are compared first; then the weights of their levels are improved in whole numbers, with the
 sensitivity over the moves taken from a sample of move types; what comes out is certified exactly and kept only if its
-expected error is the smallest. Imports the rest of this folder and ``public.sensitivity``.
+expected error is the smallest. Imports the rest of this folder and ``public.request``.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,12 +16,14 @@ from typing import Any
 from policygraph.errors import InputError, RefusedError
 from policygraph.public.policy import Policy
 from policygraph.public.query.base import Norm, Query
-from policygraph.public.sensitivity import Sensitivity, sensitivity
+from policygraph.public.request import asking, current, proved
+from policygraph.public.sensitivity.certificate import Sensitivity
 from policygraph.public.strategies.factors import Haar
 from policygraph.public.strategies.plain import Over, plain_strategies
 from policygraph.public.strategies.profiles import Profiles
 from policygraph.public.strategies.strategy import Strategy
 from policygraph.public.strategies.workload import Workload
+from policygraph.public.ties import clearly_less, least, ranked
 
 __all__ = ["Candidate", "Optimised", "optimise", "weigh"]
 
@@ -61,10 +62,9 @@ def weigh(
     strategies: Iterator[Strategy],
     norm: Norm,
     variance: Variance,
-    deadline: float | None,
     works: dict[Any, Workload] | None = None,
 ) -> list[Candidate]:
-    """Certify strategies and compute their expected errors, until time runs out; at least one.
+    """Certify strategies and compute their expected errors, until a clock that the caller set runs out; at least one.
 
     What is prepared for each base is kept in ``works``.
     """
@@ -72,15 +72,12 @@ def weigh(
     found: list[Candidate] = []
     refusal: RefusedError | None = None
     for strategy in strategies:
-        left = None if deadline is None else deadline - time.monotonic()
-        if left is not None and left <= 0 and found:
+        if found and current().effort.done:
             break
         try:
             if strategy.base not in works:
                 works[strategy.base] = Workload(query, strategy.base)
-            proof = sensitivity(
-                strategy, policy, norm=norm, time_limit=None if left is None else max(left, 1.0)
-            )
+            proof = proved(strategy, policy, norm)
         except RefusedError as error:
             refusal = refusal or error
             continue
@@ -120,8 +117,8 @@ def optimise(
     evaluations
         How often the error of changed weights may be computed.
     time_limit
-        Seconds; plain strategies that were not reached, and further improvements, are left out. With a limit in seconds
-        the result may differ from run to run, and with it the name of a release in a ledger.
+        Seconds, where a limit in time is wanted; plain strategies that were not reached, and further improvements, are left
+        out, and the result may differ from run to run.
 
     Returns
     -------
@@ -144,49 +141,47 @@ def optimise(
     """
     if norm not in ("l1", "l2"):
         raise InputError(f"norm={norm!r}: expected 'l1' or 'l2'.", code="sensitivity.norm", value=norm)
-    now = time.monotonic()
-    deadline = None if time_limit is None else now + time_limit
     cost = variance or (lambda power: 2.0 * float(power) ** 2 if norm == "l1" else float(power))
-    # Comparing plain strategies has half of the time, improving the best of them the rest.
+    with asking(time_limit):
+        return _optimised(query, policy, norm, cost, over, evaluations)
+
+
+def _optimised(
+    query: Query, policy: Policy, norm: Norm, cost: Variance, over: Over | None, evaluations: int
+) -> Optimised:
     works: dict[Any, Workload] = {}
-    first = None if time_limit is None else now + time_limit / 2
-    plain = weigh(query, policy, plain_strategies(policy, over=over), norm, cost, first, works)
-    best = min(plain, key=lambda each: each.error)
+    plain = weigh(query, policy, plain_strategies(policy, over=over), norm, cost, works)
+    best = least(plain, key=lambda each: each.error)
     if best.error == 0.0:
         return Optimised(best, tuple(plain), refined=False)
     refined = False
     starts = [(each, weights) for each in _structures(plain) for weights in _starts(each.strategy)]
     for start, weights in starts:
-        if _late(deadline):
+        if current().effort.done:
             break
         strategy = start.strategy
         work = works[strategy.base]
         try:
             profiles = Profiles.of(strategy, policy, norm)
-            found = _descend(strategy, weights, work, profiles, cost, evaluations // len(starts), deadline)
+            found = _descend(strategy, weights, work, profiles, cost, evaluations // len(starts))
             made = strategy.weighted(_reduced(found), f"weighted {strategy.name}")
-            left = None if deadline is None else max(1.0, deadline - time.monotonic())
-            proof = sensitivity(made, policy, norm=norm, time_limit=left)
+            proof = proved(made, policy, norm)
         except RefusedError:
             continue
         candidate = _candidate(work, made, proof, cost)
-        if candidate.error < best.error:
+        if clearly_less(candidate.error, best.error):
             best, refined = candidate, True
     return Optimised(best, tuple(plain), refined)
-
-
-def _late(deadline: float | None) -> bool:
-    return deadline is not None and time.monotonic() >= deadline
 
 
 def _structures(plain: list[Candidate]) -> list[Candidate]:
     """The best trees and wavelets, at least one over each base."""
     levelled = [c for c in plain if any(len(f.weights) - f.weights.count(0) > 1 for f in c.strategy.factors)]
-    levelled.sort(key=lambda each: each.error)
+    levelled = ranked(levelled, key=lambda each: each.error)
     first = {id(c.strategy.base): c for c in reversed(levelled)}
     rest = [c for c in levelled if c not in first.values()]
     return (
-        sorted(first.values(), key=lambda each: each.error)[:REFINED] + rest[: max(0, REFINED - len(first))]
+        ranked(first.values(), key=lambda each: each.error)[:REFINED] + rest[: max(0, REFINED - len(first))]
     )
 
 
@@ -206,7 +201,6 @@ def _descend(
     profiles: Profiles,
     cost: Variance,
     evaluations: int,
-    deadline: float | None,
 ) -> Weights:
     """Change one weight at a time while that lowers the error."""
 
@@ -223,7 +217,7 @@ def _descend(
                     continue  # a root that the plain strategy leaves out stays out
                 lowest = 1 if isinstance(factor, Haar) or level == len(factor.weights) - 1 else 0
                 for value in _steps(now[axis][level], lowest):
-                    if done >= evaluations or _late(deadline):
+                    if done >= evaluations or current().effort.done:
                         return now
                     done += 1
                     line = (*now[axis][:level], value, *now[axis][level + 1 :])

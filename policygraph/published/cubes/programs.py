@@ -23,8 +23,8 @@ PROGRAM_BASE = 1 << 14
 """Cells of the finest table up to which deviations are minimised by linear programs."""
 PROGRAM_ENTRIES = 6_000_000
 """Non-zero coefficients of such a program."""
-SECONDS = 120.0
-"""A program that takes longer is refused."""
+ITERATIONS = 200_000
+"""Steps of the simplex method, some minutes for the largest programs; a program that takes more is refused, on every machine alike."""
 
 
 def away(lattice: Lattice, top: int, masks: Iterable[int]) -> Ints:
@@ -86,7 +86,7 @@ def program_cells(
     Raises
     ------
     RefusedError
-        When the program is too large, is not solved in time, or nothing meets what is known.
+        When the program is too large, is not solved in as many steps as are allowed, or nothing meets what is known.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def program_cells(
             b_eq=np.concatenate([targets, values]),
             bounds=[sign] * width + [(0, None)] * (2 * height),
             method="highs-ds",
-            options={"time_limit": SECONDS},
+            options={"maxiter": ITERATIONS},
         )
     else:
         ones = np.ones((height, 1))
@@ -145,7 +145,7 @@ def program_cells(
             b_eq=values if held.shape[0] else None,
             bounds=[*([sign] * width), (0, None)],
             method="highs-ds",
-            options={"time_limit": SECONDS},
+            options={"maxiter": ITERATIONS},
         )
     made = np.zeros(lattice.size(top))
     made[cells] = _solution(solved, method)[:width]
@@ -203,7 +203,7 @@ def _beside_finest(
         b_eq=np.concatenate([targets[others] - upper @ noisy, values - held @ noisy]),
         bounds=(0, None),
         method="highs-ds",
-        options={"time_limit": SECONDS},
+        options={"maxiter": ITERATIONS},
     )
     found = _solution(solved, "least-absolute")
     return np.asarray(noisy + found[:width] - found[width : 2 * width])

@@ -23,7 +23,8 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 LARGE = 1 << 40
 SWEEPS = 1000
-SECONDS = 30.0
+SEARCHED = 30.0
+"""Deterministic time of the solver, about seconds of an ordinary machine: the same result on every machine."""
 ROUNDS = 60
 """Most times that conditions of large degrees are added."""
 PROGRAM_COUNTS = 400
@@ -307,7 +308,7 @@ def _by_program(
             errors.append(error)
         model.minimize(sum(errors))
         solver = cp_model.CpSolver()
-        solver.parameters.max_time_in_seconds = SECONDS
+        solver.parameters.max_deterministic_time = SEARCHED
         solver.parameters.num_workers = 1
         solver.parameters.random_seed = 1
         status = solver.solve(model)
