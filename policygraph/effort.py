@@ -175,13 +175,14 @@ class Effort:
     @property
     def ended_by(self) -> str:
         """What ended a search, in words for a reason: the work, which every run repeats, or the caller's clock."""
-        whole = self
-        while whole._whole is not None:
-            whole = whole._whole
-        if self.cut_short or whole.work is None:
+        work, part = self.work, self
+        while part._whole is not None:
+            part = part._whole
+            work = work if part.work is None else part.work
+        if self.cut_short or work is None:
             return "the time limit ended the search, and another run may prove less or more"
         return (
-            f"the effort of {whole.work:,} units did not suffice, and the same request gives the same answer"
+            f"the effort of {work:,} units did not suffice, and the same request gives the same answer"
         )
 
     @property
