@@ -27,6 +27,7 @@ from policygraph.public.moves.graver import graver_basis
 from policygraph.public.moves.longest import longest_move
 from policygraph.public.moves.strengths import longest_capped, longest_markov, longest_positive
 from policygraph.public.moves.values import longest_with_values
+from policygraph.public.sensitivity import determined
 from tests.oracles import blowfish as blowfish_oracle
 from tests.oracles import graver as graver_oracle
 
@@ -266,6 +267,33 @@ def test_no_other_module_looks_at_a_clock(path: Path) -> None:
             assert node.arg not in ("deadline", "until", "seconds")
         if engine and isinstance(node, ast.keyword):
             assert node.arg not in ("deadline", "seconds", "max_time_in_seconds")
+
+
+# Work that is done once ---------------------------------------------------------------------------------------------
+
+
+def test_the_facts_of_a_policy_are_reduced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, policy = table((4, 3, 3), ["ab", "bc"], zeros=[5], strength="markov")()
+    calls: list[int] = []
+    real = determined._echelon
+
+    def counted(matrix: determined.Ints) -> determined.Echelon:
+        calls.append(1)
+        return real(matrix)
+
+    monkeypatch.setattr(determined, "_echelon", counted)
+    for names in (["a"], [], ["b"], ["a", "b"], ["a", "b", "c"]):
+        pg.sensitivity(pg.queries.cuboids(policy.domain, [names, ["a", "c"]]), policy)
+    assert len(calls) == 1
+
+
+def test_weaker_neighbours_do_not_wait_for_the_longest_cycle() -> None:
+    """With structural zeros the longest cycle is a hard problem, of which Markov neighbours need only a bound."""
+    zeros = np.flatnonzero(np.random.default_rng(3).random(900) < 0.9).tolist()
+    effort = Effort()
+    query, policy = table((30, 30), ["a", "b"], zeros=zeros, strength="markov")()
+    assert pg.sensitivity(query, policy, effort=effort).exact
+    assert effort.spent <= 3 * SECOND
 
 
 # Small efforts ------------------------------------------------------------------------------------------------------

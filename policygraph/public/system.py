@@ -76,6 +76,11 @@ class System:
         return np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
 
     @cached_property
+    def derived(self) -> dict[Any, Any]:
+        """What other modules derive from the facts and keep for the next question, by name."""
+        return {}
+
+    @cached_property
     def sums(self) -> tuple[Constraint, ...]:
         """Constraints other than structural zeros."""
         return tuple(c for c in self.constraints if not isinstance(c, StructuralZero))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import isqrt, lcm
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,8 @@ EXACT = 1_000_000
 ENTRIES = 10_000_000
 """Most entries of the facts and of the query that are written out for it."""
 Ints = npt.NDArray[np.int64]
+Echelon = tuple[Ints, list[int], Ints]
+"""Reduced rows modulo the prime, their leading cells, and how they are made of the given rows."""
 
 PUBLIC = Found(
     0,
@@ -96,7 +99,8 @@ def _only_cuboids(policy: Policy) -> bool:
     The contrast of all attributes of the table is zero on every public table that lacks one of them.
     """
     return all(isinstance(fact, (Cuboid, Total)) for fact in policy.constraints) and not any(
-        size == 1 for size in policy.domain.shape
+        size == 1
+        for size in policy.domain.shape  # type: ignore[union-attr]
     )
 
 
@@ -107,23 +111,37 @@ def public_rows(query: Query, policy: Policy) -> npt.NDArray[np.bool_] | None:
     facts = sum(fact.n_rows(policy.domain) for fact in policy.system.needed) + 1
     if (rows + facts) * size > ENTRIES or facts * facts * (size + facts) > WORK:
         return None
-    cells = np.setdiff1d(np.arange(size, dtype=np.int64), policy.system.zeros)
+    cells, matrix, reduced = _facts(policy)
     if not len(cells):
         return np.ones(rows, dtype=bool)
-    matrix = np.asarray(policy.system.matrix()[:, cells].toarray(), dtype=np.int64)
-    if policy.graph is not None and policy.graph.bottom == "none":
-        matrix = np.vstack([matrix, np.ones((1, len(cells)), dtype=np.int64)])
     asked = np.asarray(query.columns(cells).toarray(), dtype=np.int64)
-    return follows(matrix, asked)
+    return follows(matrix, asked, reduced)
 
 
-def follows(matrix: Ints, rows: Ints) -> npt.NDArray[np.bool_]:
+def _facts(policy: Policy) -> tuple[Ints, Ints, Echelon]:
+    """Open cells, the facts over them, and these in echelon form; made once for a policy, which is asked for many tables."""
+    kept_total = policy.graph is not None and policy.graph.bottom == "none"
+    known: dict[Any, Any] = policy.system.derived
+    key = "determined", kept_total
+    if key not in known:
+        cells = np.setdiff1d(np.arange(policy.domain.size, dtype=np.int64), policy.system.zeros)
+        matrix = np.asarray(policy.system.matrix()[:, cells].toarray(), dtype=np.int64)
+        if kept_total:
+            matrix = np.vstack([matrix, np.ones((1, len(cells)), dtype=np.int64)])
+        known[key] = cells, matrix, _echelon(matrix)
+    found: tuple[Ints, Ints, Echelon] = known[key]
+    return found
+
+
+def follows(matrix: Ints, rows: Ints, reduced: Echelon | None = None) -> npt.NDArray[np.bool_]:
     """Which rows are proved to be rational combinations of the rows of a matrix.
 
     Parameters
     ----------
     matrix, rows
         Integer matrices over the same cells.
+    reduced
+        The echelon form of the matrix, when it is known already.
 
     Returns
     -------
@@ -136,10 +154,10 @@ def follows(matrix: Ints, rows: Ints) -> npt.NDArray[np.bool_]:
     >>> follows(np.array([[1, 1, 0], [0, 2, 2]]), np.array([[1, 2, 1], [1, 0, 0], [0, 0, 0]])).tolist()
     [True, False, True]
     """
-    known = ~rows.any(axis=1)
+    known: npt.NDArray[np.bool_] = ~np.asarray(rows.any(axis=1))
     if not matrix.shape[0]:
         return known
-    echelon, pivots, made = _echelon(matrix)
+    echelon, pivots, made = _echelon(matrix) if reduced is None else reduced
     rest = rows % PRIME
     parts = np.zeros((rows.shape[0], matrix.shape[0]), dtype=np.int64)
     for at, pivot in enumerate(pivots):
@@ -178,7 +196,7 @@ def _by_fractions(matrix: Ints, rows: Ints) -> list[bool]:
     return [not any(reduced(line)) for line in rows.tolist()]
 
 
-def _echelon(matrix: Ints) -> tuple[Ints, list[int], Ints]:
+def _echelon(matrix: Ints) -> Echelon:
     """Reduced rows modulo the prime, their leading cells, and how they are made of the given rows."""
     rest = matrix % PRIME
     made = np.eye(matrix.shape[0], dtype=np.int64)

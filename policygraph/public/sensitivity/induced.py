@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from policygraph.effort import Effort
+from policygraph.effort import SECOND, Effort
 from policygraph.public.constraints.degrees import Degrees
 from policygraph.public.constraints.margins import Total
 from policygraph.public.domain import Domain, Network
@@ -33,6 +33,8 @@ from policygraph.public.sensitivity.restricted import LISTED_PAIRS, fixed_pairs,
 __all__ = ["induced"]
 
 CHUNK = 1 << 20
+STRUCTURE = 2 * SECOND
+"""Work on a bound by the structure of the facts when weaker neighbours are searched afterwards."""
 Degree = tuple[int, dict[int, int], str]
 """Edges of the longest minimal move, a move, and why."""
 
@@ -68,9 +70,11 @@ def _without_values(query: Query, policy: Policy, norm: Norm, effort: Effort) ->
                 *steps
             )
     whole = policy.strength == "worst-case" and policy.at_most_records is None
-    best, reduced = _from_structure(query, policy, norm, effort)
+    # Of weaker neighbours the structure only gives a bound, which must not take the work of their own search.
+    some = effort if whole else effort.at_most(STRUCTURE)
+    best, reduced = _from_structure(query, policy, norm, some)
     if best is None:
-        best = _times_widest_column(query, policy, norm, effort)
+        best = _times_widest_column(query, policy, norm, some)
     if best is not None and (best.exact and (whole or best.upper == 0)):
         return best.after(*steps)
     found = search.minimal_moves(query, policy, norm, effort, reduced, best)
