@@ -323,6 +323,7 @@ def test_a_small_effort_is_kept_and_its_bound_holds(name: str, work: int) -> Non
         return
     finally:
         assert effort.spent <= 4 * work + SLACK
+    assert found.exact or not effort.done or f"the effort of {work:,} units" in found.reason + found.method
     if best is not None:
         assert found.lower_power <= best.power
         assert found.power >= best.lower_power

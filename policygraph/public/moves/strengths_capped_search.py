@@ -95,6 +95,8 @@ def longest_by_cuts(
             search.forbid(-part)
     if upper > best:
         upper = min(upper, search.bound(best, work))
+    if upper > best and work.done:
+        reason = f"{reason}; {work.ended_by}"
     witness = None if move is None else witness_of(removed_part(move), move)
     return Bracket(best, upper, witness, "search", reason, "l1")
 

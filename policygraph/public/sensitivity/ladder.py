@@ -5,6 +5,8 @@ Imports the rest of ``public``; open this file first to see which rung answers w
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError
 from policygraph.public.policy import Policy
@@ -91,6 +93,8 @@ def sensitivity(
     query.check_domain(policy.domain)
     budget = Effort.of(effort, time_limit, usual=USUAL)
     found = _climb(query, policy, norm, budget)
+    if not found.exact and budget.done and budget.ended_by not in f"{found.method} {found.reason}":
+        found = replace(found, reason=f"{found.reason.rstrip('.')}; {budget.ended_by}")
     unit = query.unit if norm == "l1" else query.unit**2
     return Sensitivity(
         power=found.upper * unit,
