@@ -233,14 +233,8 @@ def test_a_result_that_no_clock_cut_short_does_not() -> None:
 CLOCKS = {"time", "timeit", "sched"}
 ALLOWED = {
     "effort.py": "the caller's clock",
-    "public/solver_layers.py": "hands the caller's clock to a solver",
+    "public/cubes/exact.py": "hands the caller's clock to a solver",
     "private/mechanisms/compare.py": "shows how long the methods took",
-    "public/cubes/exact.py": "a search of its own",
-    "public/cubes/weighing.py": "a search of its own",
-    "public/strategies/optimise.py": "a search of its own",
-    "published/networks/consistent.py": "post-processing",
-    "published/networks/nearest.py": "post-processing",
-    "published/cubes/rounding.py": "post-processing",
 }
 """Modules that may name a clock, and what for; none of them decides on a sensitivity."""
 
