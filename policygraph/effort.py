@@ -181,9 +181,7 @@ class Effort:
             work = work if part.work is None else part.work
         if self.cut_short or work is None:
             return "the time limit ended the search, and another run may prove less or more"
-        return (
-            f"the effort of {work:,} units did not suffice, and the same request gives the same answer"
-        )
+        return f"the effort of {work:,} units did not suffice, and the same request gives the same answer"
 
     @property
     def left(self) -> int | None:

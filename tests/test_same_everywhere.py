@@ -323,3 +323,49 @@ def test_a_comparison_that_was_cut_short_says_so():
     assert str(made).splitlines()[0] == CUT_SHORT
     assert made.to_dict()["cut_short"] is True
     assert "cut_short" not in compare(*REQUESTS["cells"], pg.Epsilon(1), methods=["every answer"]).to_dict()
+
+
+POLICY = """
+[domain]
+a = 3
+b = 3
+c = 3
+
+[[public]]
+cuboid = ["a", "b"]
+
+[[public]]
+cuboid = ["a", "c"]
+
+[[public]]
+cuboid = ["b", "c"]
+
+[[release]]
+cuboid = ["a", "b", "c"]
+"""
+COMMANDS = {
+    "sensitivity": [],
+    "explain": [],
+    "compare": ["--epsilon", "1"],
+    "audit": ["--epsilon", "1", "--samples", "200"],
+    "release": ["--epsilon", "1", "--data", "data.csv", "--out", "out", "--seed", "1", "--overwrite"],
+    "ask": ["--epsilon", "1", "--data", "data.csv", "--ledger", "ask.db", "--cuboid", "a,b,c"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_says_first_that_its_time_limit_cut_it_short(command, tmp_path, monkeypatch, capsys):
+    from policygraph.cli.app import run
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "policy.toml").write_text(POLICY)
+    (tmp_path / "data.csv").write_text("a,b,c\n" + "".join(f"{n % 3},{n % 2},{n % 3}\n" for n in range(20)))
+    asked = [command, "policy.toml", *COMMANDS[command]]
+    assert run([*asked, "--time-limit", "0"]) == 0, capsys.readouterr().err
+    lines = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("NOT PRIVATE")]
+    assert "cut short" in lines[0].lower()
+    if command != "ask":  # the same question is on record by now
+        run([*asked, "--time-limit", "0", "--json"])
+        assert json.loads(capsys.readouterr().out)["cut_short"] is True
+        run([*asked, "--json"])
+        assert "cut_short" not in json.loads(capsys.readouterr().out)

@@ -24,10 +24,8 @@ __all__ = ["least_maximum", "most_covered"]
 WIDEN = 1e-7
 """Linear programs are solved in floats; their bounds are weakened by this share before they are used."""
 LARGEST = 1 << 30
-LEAST_TIME = SECOND // 100
-"""With less than this left no solver is started."""
-MOST_TIME = 3600.0
-"""For a solver under a clock alone."""
+STARTING = SECOND // 100
+"""Units of work to build a model and start the solver."""
 
 
 def least_maximum(
@@ -196,22 +194,13 @@ def _some(effort: Effort, most: int | None) -> Effort:
 
 
 def _solve(model: Any, effort: Effort) -> tuple[Any, Any]:
-    """Run CP-SAT on one thread with a fixed seed until its deterministic time, or a clock of the caller's, is over."""
+    """Run CP-SAT with a fixed seed within an effort."""
     from ortools.sat.python import cp_model
 
     solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
     solver.parameters.random_seed = 1
-    left, seconds = effort.left, effort.seconds
-    if left is not None:
-        solver.parameters.max_deterministic_time = left / SECOND
-    if seconds is not None:
-        solver.parameters.max_time_in_seconds = min(seconds, MOST_TIME)
-    status = solver.solve(model)
-    effort.spend(LEAST_TIME + int(SECOND * solver.response_proto.deterministic_time))
-    _ = (
-        effort.done
-    )  # looks at the clock of the caller, if there is one, so that the effort knows that it rang
+    status = effort.solve(solver, model)
+    effort.spend(STARTING)
     return solver, status
 
 
