@@ -77,16 +77,17 @@ def _read_labels(where: str, given: int | Sequence[Label]) -> Labels:
             code="domain.labels",
             value=labels,
         )
-    seen: set[tuple[type, Label]] = set()
+    seen: set[Label] = set()
     texts: set[str] = set()
     for label in labels:
-        if (type(label), label) in seen or str(label) in texts:
+        # 1, 1.0 and true are equal, and a value of the data could mean either.
+        if label in seen or str(label) in texts:
             raise InputError(
-                f"{where} lists {label!r} twice: each label names one value.",
+                f"{where} lists {label!r} twice: each label names one value, and numbers of equal value are one label.",
                 code="domain.duplicate",
                 value=label,
             )
-        seen.add((type(label), label))
+        seen.add(label)
         texts.add(str(label))
     if labels == tuple(range(len(labels))) and all(type(label) is int for label in labels):
         return range(len(labels))

@@ -2,47 +2,74 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from policygraph.public.domain import Domain, Label
 
 
-def _as_whole(value: Any) -> int | None:
-    if isinstance(value, str):
-        return int(value) if re.fullmatch(r"[ \t]*[+-]?[0-9]+[ \t]*", value) else None
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else None
-    return int(value)
+def _numeral(text: str) -> Fraction | None:
+    """What a label writes, without leading zeros or blanks."""
+    good = re.fullmatch(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]+)?", text)
+    return Fraction(text) if good else None
 
 
-def _as_float(value: Any) -> float | None:
+def _written(text: str) -> int | None:
+    good = re.fullmatch(r"[ \t]*([+-]?[0-9]+)(\.0*)?[ \t]*", text)
+    return int(good.group(1)) if good else None
+
+
+def _as_float(text: str) -> float | None:
     try:
-        return float(value)
+        return float(text)
     except ValueError:
         return None
 
 
-def _as_truth(value: Any) -> bool | None:
-    if isinstance(value, str):
-        value = value.lower()
-    return {True: True, False: False, "true": True, "false": False, "1": True, "0": False}.get(value)
+def _is(label: Label, kind: type) -> bool:
+    return type(label) is kind
 
 
-def _shown(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _candidates(labels: Sequence[Label], value: Any) -> Iterator[tuple[Any, ...]]:
+    """For every label that a value matches: how good the match is, lower being better, and its position."""
+    for at, label in enumerate(labels):
+        if isinstance(value, bool):
+            if _is(label, bool) and label == value:
+                yield 0, at
+            elif type(label) in (int, float) and label == int(value):
+                yield 1, at
+            elif _is(label, str) and str(label).lower() == str(value).lower():
+                yield 2, not str(label).islower(), at
+        elif isinstance(value, (int, float)):
+            if type(label) in (int, float) and label == value:
+                yield 0, 0, at
+            elif _is(label, str) and _numeral(str(label)) is not None and math.isfinite(value):
+                meant = Fraction(str(label))
+                if meant == Fraction(value) or (meant.denominator > 1 and float(str(label)) == value):
+                    yield 1, len(str(label)), at
+            elif _is(label, bool) and value == int(label):
+                yield 2, 0, at
+        elif _is(label, str):
+            if label == value:
+                yield 0, at
+        elif _is(label, bool):
+            if value.lower() in (str(label).lower(), str(int(label)), f"{int(label)}.0"):
+                yield 3, at
+        elif _written(value) == label:
+            yield 1, at
+        elif _is(label, float) and _as_float(value) == label:
+            yield 2, at
 
 
 def position(labels: Sequence[Label], value: Any) -> int | None:
-    """Position of the label that a value matches, text before whole numbers before floats before truth values."""
-    if value is None:
+    """Position of the label that a value matches, by the value alone: see ``counting/labels.py``."""
+    if value is None or value != value:
         return None
-    for kind, read in ((str, _shown), (int, _as_whole), (float, _as_float), (bool, _as_truth)):
-        for at, label in enumerate(labels):
-            if type(label) is kind and read(value) is not None and read(value) == label:
-                return at
-    return None
+    found: int | None = min(_candidates(labels, value), default=(None,))[-1]
+    return found
 
 
 def count(

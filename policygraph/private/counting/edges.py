@@ -19,20 +19,24 @@ from policygraph.errors import DataError, InputError
 from policygraph.private.counting import sql
 from policygraph.private.counting.counts import DENSE, Counts, Ints
 from policygraph.private.counting.labels import coder
+from policygraph.private.counting.reading import Files, suffix_of
 from policygraph.private.counting.source import (
     TABLE,
     Source,
+    _are_paths,
     connect,
     csv_source,
     escaped,
-    first_line,
+    fetched,
+    locked,
     named,
     open_source,
-    resolve,
+    resolve_all,
     selected,
     stamps_of,
-    suffix_of,
 )
+from policygraph.private.counting.text import as_utf8, packing_of, read_head, scan_lines
+from policygraph.private.counting.values import printed
 from policygraph.public.domain import Network
 
 __all__ = ["read_edges"]
@@ -200,24 +204,20 @@ def _first_line(strangers: tuple[tuple[str | None, int], ...]) -> str:
 
 
 def _open(data: Any, network: Network, header: bool | None) -> Source:
-    if not isinstance(data, (str, os.PathLike)) or "://" in os.fspath(data):
-        return open_source(data)
-    label, paths = resolve(os.fspath(data))
+    if isinstance(data, (str, os.PathLike)) or _are_paths(data):
+        data = Files(data, header=header)
+    if not isinstance(data, Files) or str(data.data)[:9].lower() == "duckdb://":
+        return open_source(data.data if isinstance(data, Files) else data)
+    label, paths = resolve_all(data)
     kinds = {suffix_of(path) for path in paths}
+    header = data.header if header is None else header
     if kinds <= set(LISTS):
-        # A separator that no line contains makes each line one value; the engine then splits it at blanks.
-        lines = (
-            f"read_csv({escaped(paths)}, columns = {{'line': 'VARCHAR'}}, auto_detect = false, header = false, "
-            "delim = '\x01', quote = '', escape = '', comment = '')"
-        )
-        text = (
-            'SELECT fields[1] AS "from", fields[2] AS "to" FROM (SELECT '
-            f"regexp_split_to_array(trim(line, ' \t\r'), '[ \\t]+') AS fields FROM {lines} "
-            "WHERE trim(line, ' \t\r') <> '' AND NOT regexp_matches(line, '^[ \\t]*[#%]'))"
-        )
-        return selected(label, connect(), text, textual=True, stamps=stamps_of(paths))
+        return _list_source(replace(data, header=None), label, *fetched(paths))
     if kinds <= {".csv", ".tsv"} and header is not True:
-        first = [str(value).strip() for value in first_line(paths)[:2]]
+        paths, keep = fetched(paths)
+        copy, held = as_utf8(data, paths[0])
+        first = [text.strip() for text in read_head(copy, data, paths[0]).names[:2]]
+        del held
         if (
             header is None
             and tuple(text.lower() for text in first) in ENDS
@@ -229,8 +229,31 @@ def _open(data: Any, network: Network, header: bool | None) -> Source:
                 value=first,
             )
         if header is False or (len(first) == 2 and all(_is_node(network, text) for text in first)):
-            return csv_source(label, paths, header=False)
-    return open_source(data)
+            return csv_source(data, label, paths, header=False, keep=keep)
+    return open_source(replace(data, header=None))
+
+
+def _list_source(files: Files, label: str, paths: list[str], keep: tuple[Any, ...]) -> Source:
+    """Make a source of text files with two names on each line."""
+    stamps = stamps_of(paths)
+    copies = []
+    for path in paths:
+        copy, held = as_utf8(files, path)
+        keep = keep if held is None else (*keep, held)
+        scan_lines(copy)
+        copies.append(copy)
+    # A separator that no line contains makes each line one value; the engine then splits it at blanks.
+    texts = [
+        f"SELECT line FROM read_csv({escaped([copy])}, columns = {{'line': 'VARCHAR'}}, auto_detect = false, header = false, "
+        f"delim = '\x01', quote = '', escape = '', comment = '', compression = '{packing_of(copy)}', hive_partitioning = false)"
+        for copy in copies
+    ]
+    text = (
+        'SELECT fields[1] AS "from", fields[2] AS "to" FROM (SELECT '
+        f"regexp_split_to_array(trim(line, ' \t\r'), '[ \\t]+') AS fields FROM ({' UNION ALL '.join(texts)}) "
+        "WHERE trim(line, ' \t\r') <> '' AND NOT regexp_matches(line, '^[ \\t]*[#%]'))"
+    )
+    return selected(label, locked(connect(), copies), text, textual=True, stamps=stamps, keep=keep)
 
 
 def _is_node(network: Network, text: str) -> bool:
@@ -283,7 +306,9 @@ def _from_source(source: Source, ends: list[tuple[str, str]], network: Network) 
         np.concatenate([np.zeros(0, dtype=np.int64), *(batch[key] for batch in batches)]).astype(np.int64)
         for key in ("tail", "head", "n")
     )
-    [(there,)] = source.rows_of(f"SELECT count(*) FROM {TABLE}")
+    there = source.records
+    if there is None:
+        [(there,)] = source.rows_of(f"SELECT count(*) FROM {TABLE}")
     if int(times.sum()) != there:
         raise DataError(
             f"{source.label}: {there} edges, but {int(times.sum())} were counted. The data changed meanwhile, or the engine has "
@@ -293,8 +318,8 @@ def _from_source(source: Source, ends: list[tuple[str, str]], network: Network) 
     strangers: list[tuple[Any, ...]] = []
     if len(tail) and int(tail.min()) < 0:
         strangers = source.rows_of(
-            f"SELECT v, count(*) AS n FROM (SELECT CAST(v0 AS VARCHAR) AS v FROM {coded} WHERE a IS NULL UNION ALL "
-            f"SELECT CAST(v1 AS VARCHAR) FROM {coded} WHERE b IS NULL) GROUP BY v ORDER BY n DESC, v LIMIT {SHOWN}"
+            f"SELECT v, count(*) AS n FROM (SELECT {printed('v0', ends[0][1])} AS v FROM {coded} WHERE a IS NULL UNION ALL "
+            f"SELECT {printed('v1', ends[1][1])} FROM {coded} WHERE b IS NULL) GROUP BY v ORDER BY n DESC, v LIMIT {SHOWN}"
         )
     return _Edges(source.label, tail, head, times, tuple((value, int(n)) for value, n in strangers))
 
@@ -316,16 +341,36 @@ def _from_networkx(graph: Any, network: Network) -> _Edges:
 def _are_pairs(data: Any) -> bool:
     """Whether these are edges themselves: a list of pairs, or the edges of a networkx graph."""
     if type(data).__name__.endswith("EdgeView") or isinstance(data, (list, tuple)):
-        return all(isinstance(edge, (tuple, list)) and len(edge) == 2 for edge in data)
+        wrong = [
+            at for at, edge in enumerate(data) if not (isinstance(edge, (tuple, list)) and len(edge) == 2)
+        ]
+        if wrong and len(wrong) < len(data):
+            raise DataError(
+                f"the list of edges: entry {wrong[0] + 1:,} is no pair of nodes: expected two nodes in each entry.",
+                code="data.edges",
+                value=wrong[0] + 1,
+            )
+        return not wrong
     return False
 
 
 def _from_pairs(label: str, pairs: list[Any], network: Network) -> _Edges:
     position = {node: at for at, node in enumerate(network.nodes)}
-    ends = np.array([(position.get(u, -1), position.get(v, -1)) for u, v in pairs], dtype=np.int64).reshape(
-        -1, 2
+
+    def find(node: Any) -> int:
+        try:
+            return position.get(node, -1)
+        except TypeError:
+            # What cannot be looked up, such as a list, is no node.
+            return -1
+
+    ends = np.array([(find(u), find(v)) for u, v in pairs], dtype=np.int64).reshape(-1, 2)
+    strange = Counter(
+        str(node)
+        for pair, row in zip(pairs, ends, strict=True)
+        for node, at in zip(pair, row, strict=True)
+        if at < 0
     )
-    strange = Counter(str(node) for pair in pairs for node in pair if node not in position)
     return _Edges(
         label, ends[:, 0], ends[:, 1], np.ones(len(ends), dtype=np.int64), tuple(strange.most_common(SHOWN))
     )
@@ -342,7 +387,8 @@ def _from_matrix(matrix: Any, network: Network) -> _Edges:
             value=given.shape,
         )
     given.sum_duplicates()
-    times = np.asarray(given.data).astype(np.int64)
+    with np.errstate(invalid="ignore"):
+        times = np.asarray(given.data).astype(np.int64)
     if np.any(times != given.data) or np.any(times < 0):
         raise DataError(
             "the adjacency matrix has entries that are no whole numbers >= 0: expected how often a pair is joined. If they are "

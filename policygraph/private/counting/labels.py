@@ -1,41 +1,34 @@
-"""From the values of a column to the positions of labels, as SQL. Owns :class:`Coder`; imports ``counting.sql``.
+"""From the values of a column to the positions of labels, as SQL. Owns :class:`Coder`; imports ``errors``, ``public.domain`` and its own folder.
 
-Labels match by value, never by guess:
+Labels match by value, never by guess, and whatever the type of the column:
 
-- a whole number matches an integer column, a column of whole floats (pandas stores integers with gaps that way), a
-  boolean as 0 or 1, and text that is a whole number, ``007`` and `` 7 `` included;
-- a text matches equal text, blanks and leading zeros included; a column of another type by its printed form;
-- a float matches numbers of equal value, and text that is one;
-- true and false match booleans, 0 and 1, and these words in any case.
+- a whole number matches a label that is this number, be it written 1 or 1.0 there; then a text that writes it, ``1`` before ``1.0``; 0 and 1 then match false and true;
+- another number matches the label of equal value, then a text that writes it;
+- true and false match these labels, then 1 and 0, then these words;
+- a text matches equal text, blanks and leading zeros included; then, if it is a whole number such as ``7``, ``007``, `` 7 `` or ``7.0``, this number; then,
+  if it is a number, a float of equal value; then, for these words in any case, true and false.
 
-Where an attribute mixes kinds of labels they are tried in this order: text, whole number, float, boolean.
+A value that is not a number (NaN) matches nothing, as no value does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
-from policygraph.errors import InputError
+from policygraph.errors import DataError, InputError
 from policygraph.private.counting import sql
+from policygraph.private.counting.values import FLOATS, JSON, MIXED, SPLIT, WHOLE, is_number, number, parts
 from policygraph.public.domain import Label
 
 __all__ = ["Coder", "coder"]
 
-WHOLE = frozenset(
-    [
-        "TINYINT",
-        "SMALLINT",
-        "INTEGER",
-        "BIGINT",
-        "HUGEINT",
-        "UTINYINT",
-        "USMALLINT",
-        "UINTEGER",
-        "UBIGINT",
-        "UHUGEINT",
-    ]
-)
+EXACT = 2**53
+"""Beyond it not every whole number is a float."""
+NUMERAL = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]{1,4})?")
+WRITTEN_WHOLE = r"[ \t]*[+-]?[0-9]+(\.0*)?[ \t]*"
 
 
 @dataclass(frozen=True)
@@ -57,6 +50,18 @@ class Coder:
     by_text: bool
 
 
+@dataclass(frozen=True)
+class _Keys:
+    """Labels by what they match: positions of texts, of whole numbers, of other numbers, of true and false."""
+
+    texts: Mapping[str, int]
+    wholes: Mapping[int, int]
+    others: Mapping[float, int]
+    truths: Mapping[bool, int]
+    exact: bool
+    """Whether all whole numbers among the labels are floats, too."""
+
+
 def coder(
     value: str,
     kind: str,
@@ -73,7 +78,7 @@ def coder(
     value
         SQL expression of the value.
     kind
-        DuckDB type of the column.
+        DuckDB type of the column, or one of the kinds of ``counting.values``.
     labels
         The labels of the attribute, in order.
     prefix
@@ -83,53 +88,179 @@ def coder(
     integer
         SQL type of the position.
 
+    Raises
+    ------
+    DataError
+        When labels beyond 2^53 meet a column of floats, which may have been rounded.
+
     Examples
     --------
     >>> coder("x", "INTEGER", range(5), "a").code
     'CASE WHEN x BETWEEN 0 AND 4 THEN CAST(x AS BIGINT) END'
     """
-    is_text = kind == "VARCHAR" or kind.startswith("ENUM")
+    many = parts(value, kind)
+    floating = kind in FLOATS or kind == SPLIT
     if isinstance(labels, range):
-        at = _whole(value, kind)
-        return Coder((), _span(at, 0, len(labels) - 1, integer), is_text)
-    joins: list[str] = []
-    codes: list[str] = []
+        _check_exact(floating, len(labels) <= EXACT, value)
+        codes = [_span(_whole(one, its), 0, len(labels) - 1, integer) for one, its in many]
+        return Coder((), _first(codes), _by_text(kind))
+    plan = _Plan(_keys(labels), prefix, integer)
+    _check_exact(floating, plan.keys.exact, value)
+    for at, (one, its) in enumerate(many):
+        tag = "" if len(many) == 1 else f"{at}_"
+        if its in WHOLE:
+            plan.whole(one, f"{tag}whole")
+            if plan.huge:
+                plan.join(f"CAST({one} AS DOUBLE)", plan.huge, f"{tag}huge", "DOUBLE")
+        elif its == "BOOLEAN":
+            plan.truth(f"({one})")
+        elif is_number(its):
+            plan.whole(_whole(one, its), f"{tag}whole")
+            plan.join(number(one, its), plan.keys.others, f"{tag}float", "DOUBLE")
+        else:
+            plan.text(one if its == "VARCHAR" else f"CAST({one} AS VARCHAR)", tag, textual, labels)
+    if not plan.codes:
+        return Coder((), f"CAST(NULL AS {integer})", _by_text(kind))
+    return Coder(tuple(plan.joins), _first(plan.codes), _by_text(kind) or bool(plan.joins))
 
-    def look_up(expression: str, wanted: list[tuple[Label, int]], tag: str) -> None:
-        table = f"{prefix}{tag}"
-        values, positions = sql.listing(v for v, _ in wanted), sql.listing(p for _, p in wanted)
-        joins.append(
-            f"LEFT JOIN (SELECT unnest({values}) AS label, unnest({positions}) AS code) AS {table} "
-            f"ON {table}.label = {expression}"
+
+def _by_text(kind: str) -> bool:
+    return kind in ("VARCHAR", JSON, MIXED, SPLIT) or kind.startswith("ENUM")
+
+
+def _first(codes: list[str]) -> str:
+    return codes[0] if len(codes) == 1 else f"coalesce({', '.join(codes)})"
+
+
+def _check_exact(floating: bool, exact: bool, value: str) -> None:
+    if floating and not exact:
+        raise DataError(
+            "a column of floats for labels beyond 2^53: whole numbers of this size may have been rounded in it, as pandas does where one value is missing. "
+            "Give the column as integers (in pandas: Int64) or as text.",
+            code="data.inexact",
         )
-        codes.append(f"CAST({table}.code AS {integer})")
 
-    by_kind: dict[type, list[tuple[Label, int]]] = {str: [], int: [], float: [], bool: []}
-    for position, label in enumerate(labels):
-        by_kind[next(t for t in (bool, int, float, str) if isinstance(label, t))].append((label, position))
-    if texts := by_kind[str]:
-        shown = value if kind == "VARCHAR" else f"CAST({value} AS VARCHAR)"
-        look_up(f"coalesce({shown}, '')" if textual and ("" in labels) else shown, texts, "text")
-    if wholes := by_kind[int]:
-        at = _whole(value, kind)
-        low, high = wholes[0][0], wholes[-1][0]
-        if [label for label, _ in wholes] == list(range(int(low), int(low) + len(labels))):
-            codes.append(_span(at, int(low), int(high), integer))
+
+def _keys(labels: Sequence[Label]) -> _Keys:
+    """Sort labels by what they match; where two match the same value, the first in the order of this module does."""
+    texts: dict[str, int] = {}
+    wholes: dict[int, int] = {}
+    others: dict[float, int] = {}
+    truths: dict[bool, int] = {}
+    exact = True
+    written: list[tuple[int, int, str]] = []
+    for at, label in enumerate(labels):
+        if isinstance(label, bool):
+            truths[label] = at
+        elif isinstance(label, int):
+            wholes[_bounded(label)] = at
+            exact = exact and abs(label) <= EXACT
+        elif isinstance(label, float):
+            if label.is_integer() and abs(label) < 2.0**63:
+                wholes[int(label)] = at
+            else:
+                others[label] = at
         else:
-            look_up(at, [(_bounded(int(label)), p) for label, p in wholes], "whole")
-    if floats := by_kind[float]:
-        look_up(_float(value, kind), floats, "float")
-    if truths := by_kind[bool]:
-        if is_text:
-            word = f"lower({value})" if kind == "VARCHAR" else f"lower(CAST({value} AS VARCHAR))"
-            words = {True: f"{word} IN ('true', '1')", False: f"{word} IN ('false', '0')"}
+            texts[label] = at
+            if NUMERAL.fullmatch(label):
+                written.append((len(label), at, label))
+    words = sorted(
+        (word for word in texts if word.lower() in ("true", "false")), key=lambda word: not word.islower()
+    )
+    spoken = {
+        value: next((texts[word] for word in words if word.lower() == name), None)
+        for value, name in ((True, "true"), (False, "false"))
+    }
+    for value in (True, False):
+        for found in (wholes.get(int(value)), spoken[value]):
+            if found is not None:
+                truths.setdefault(value, found)
+    only_truth = {label: at for label, at in truths.items() if isinstance(labels[at], bool)}
+    for _, at, label in sorted(written):
+        meant = Fraction(label)
+        if meant.denominator == 1 and -(2**63) <= meant < 2**63:
+            wholes.setdefault(int(meant), at)
+            exact = exact and abs(meant) <= EXACT
         else:
-            at = _whole(value, kind)
-            words = {True: f"{at} = 1", False: f"{at} = 0"}
-        cases = " ".join(f"WHEN {words[bool(label)]} THEN {p}" for label, p in truths)
-        codes.append(f"CASE {cases} END")
-    code = codes[0] if len(codes) == 1 else f"coalesce({', '.join(codes)})"
-    return Coder(tuple(joins), code, is_text or bool(joins))
+            others.setdefault(float(label), at)
+            exact = exact and meant.denominator != 1
+    for label, at in only_truth.items():
+        wholes.setdefault(int(label), at)
+    return _Keys(texts, wholes, others, truths, exact)
+
+
+class _Plan:
+    """Joins and codes of one column, in the order in which they are tried."""
+
+    def __init__(self, keys: _Keys, prefix: str, integer: str) -> None:
+        self.keys, self.prefix, self.integer = keys, prefix, integer
+        self.joins: list[str] = []
+        self.codes: list[str] = []
+
+    @property
+    def huge(self) -> dict[float, int]:
+        """Other numbers that are whole all the same, beyond 64 bits."""
+        return {label: at for label, at in self.keys.others.items() if label.is_integer()}
+
+    def join(
+        self,
+        expression: str,
+        wanted: Mapping[str, int] | Mapping[int, int] | Mapping[float, int],
+        tag: str,
+        kind: str,
+    ) -> None:
+        """Look a value up in a table of labels."""
+        if not wanted:
+            return
+        table = f"{self.prefix}{tag}"
+        values, positions = sql.column(list(wanted), kind), sql.column(list(wanted.values()), "BIGINT")
+        self.joins.append(
+            f"LEFT JOIN (SELECT unnest({values}) AS label, unnest({positions}) AS code) AS {table} ON {table}.label = {expression}"
+        )
+        self.codes.append(f"CAST({table}.code AS {self.integer})")
+
+    def whole(self, expression: str, tag: str, wanted: Mapping[int, int] | None = None) -> None:
+        """Find a whole number: by arithmetic where labels are consecutive, in a table otherwise."""
+        wanted = self.keys.wholes if wanted is None else wanted
+        if not wanted:
+            return
+        low = min(wanted)
+        if all(at == label - low for label, at in wanted.items()):
+            self.codes.append(_span(expression, low, max(wanted), self.integer))
+        else:
+            self.join(expression, wanted, tag, "BIGINT")
+
+    def truth(self, condition: str) -> None:
+        """Find true or false."""
+        cases = [
+            f"WHEN {'' if value else 'NOT '}{condition} THEN {at}" for value, at in self.keys.truths.items()
+        ]
+        if cases:
+            self.codes.append(f"CAST(CASE {' '.join(cases)} END AS {self.integer})")
+
+    def text(self, shown: str, tag: str, textual: bool, labels: Sequence[Label]) -> None:
+        """Find a text: as itself, then as what it writes; only labels that are numbers are found that way."""
+        self.join(
+            f"coalesce({shown}, '')" if textual and "" in self.keys.texts else shown,
+            self.keys.texts,
+            f"{tag}text",
+            "VARCHAR",
+        )
+        # A text is not looked up by what it writes among labels that are texts: 007 is not 7 there.
+        meant = {
+            label: at for label, at in self.keys.wholes.items() if not isinstance(labels[at], (str, bool))
+        }
+        self.whole(_whole(shown, "VARCHAR"), f"{tag}written", meant)
+        floats = {label: at for label, at in self.keys.others.items() if not isinstance(labels[at], str)}
+        floats |= {float(label): at for label, at in meant.items() if isinstance(labels[at], float)}
+        self.join(f"TRY_CAST({shown} AS DOUBLE)", floats, f"{tag}float", "DOUBLE")
+        truths = {label: at for label, at in self.keys.truths.items() if isinstance(labels[at], bool)}
+        cases = [
+            f"WHEN lower({shown}) IN ('{str(label).lower()}', '{int(label)}', '{int(label)}.0') THEN {at}"
+            for label, at in truths.items()
+        ]
+        if cases:
+            self.codes.append(f"CAST(CASE {' '.join(cases)} END AS {self.integer})")
 
 
 def _span(at: str, low: int, high: int, integer: str) -> str:
@@ -146,20 +277,14 @@ def _whole(value: str, kind: str) -> str:
         return value
     if kind == "BOOLEAN":
         return f"CAST({value} AS BIGINT)"
-    if kind in ("FLOAT", "DOUBLE") or kind.startswith("DECIMAL"):
+    if is_number(kind):
         return f"(CASE WHEN {value} = floor({value}) THEN TRY_CAST({value} AS BIGINT) END)"
     shown = value if kind == "VARCHAR" else f"CAST({value} AS VARCHAR)"
+    # The part before the point, since a cast of the whole text would go through a float.
     return (
-        f"(CASE WHEN regexp_full_match({shown}, '[ \\t]*[+-]?[0-9]+[ \\t]*') "
-        f"THEN TRY_CAST({shown} AS BIGINT) END)"
+        f"(CASE WHEN regexp_full_match({shown}, '{WRITTEN_WHOLE}') "
+        f"THEN TRY_CAST(split_part(trim({shown}, ' \t'), '.', 1) AS BIGINT) END)"
     )
-
-
-def _float(value: str, kind: str) -> str:
-    # A 32-bit 0.1 is no 64-bit 0.1; its printed form is.
-    if kind == "DOUBLE" or kind in WHOLE:
-        return f"CAST({value} AS DOUBLE)"
-    return f"TRY_CAST(CAST({value} AS VARCHAR) AS DOUBLE)"
 
 
 def _bounded(label: int) -> int:

@@ -17,9 +17,10 @@ import numpy as np
 from policygraph.errors import DataError, InputError
 from policygraph.private.counting import sql
 from policygraph.private.counting.counts import DENSE, Counts, Ints
-from policygraph.private.counting.labels import WHOLE
+from policygraph.private.counting.labels import EXACT
 from policygraph.private.counting.source import TABLE, Source, named, open_source
 from policygraph.private.counting.tables import Unknown, _find_columns, _read_rule, _Tally
+from policygraph.private.counting.values import WHOLE, is_number, number, parts
 from policygraph.public.domain import Domain
 from policygraph.public.measure import Measure
 
@@ -264,27 +265,47 @@ def level_sql(value: str, kind: str, measure: Measure) -> str:
     -----
     Whole numbers with a whole unit of 1 stay whole. Everything else goes through double precision, where a value exactly between
     two units may go to either. Whatever the arithmetic does, the last step keeps the result within the range, and it
-    depends on this one value only.
+    depends on this one value only: up to 2^53 a number is the same as an integer, as a float and as text.
+
+    Raises
+    ------
+    DataError
+        When a range beyond 2^53 meets a column that is not of integers.
 
     Examples
     --------
     >>> level_sql("x", "INTEGER", Measure("x", 0, 9))
     'CASE WHEN x IS NOT NULL THEN least(greatest(CAST(x AS HUGEINT), 0), 9)::BIGINT END'
     """
+    if measure.unit == 1 and kind not in WHOLE and max(abs(measure.lowest), abs(measure.highest)) > EXACT:
+        raise DataError(
+            f"the column {measure.column!r} is not of integers, and the range of {measure.column} goes beyond 2^53, where other numbers are rounded: expected a column of "
+            "integers, or a coarser unit.",
+            code="data.inexact",
+        )
+    levels = [_level(one, its, measure) for one, its in parts(value, kind)]
+    made = levels[0] if len(levels) == 1 else f"coalesce({', '.join(levels)})"
+    if isinstance(measure.missing, Fraction):
+        made = f"coalesce({made}, {int(measure.missing / measure.unit)})"
+    return made
+
+
+def _level(value: str, kind: str, measure: Measure) -> str:
     low, high, unit = measure.lowest, measure.highest, measure.unit
     # Unsigned 128-bit numbers do not all fit a signed one, and the engine would say which one does not.
     if kind in WHOLE and kind != "UHUGEINT" and unit == 1:
-        number, made = value, f"least(greatest(CAST({value} AS HUGEINT), {low}), {high})::BIGINT"
+        met, made = value, f"least(greatest(CAST({value} AS HUGEINT), {low}), {high})::BIGINT"
     else:
-        shown = f"TRY_CAST({value} AS DOUBLE)" if kind != "VARCHAR" else f"TRY_CAST(trim({value}) AS DOUBLE)"
-        number = f"(CASE WHEN isnan({shown}) THEN NULL ELSE {shown} END)"
+        shown = f"TRY_CAST({value} AS DOUBLE)"
+        if kind == "VARCHAR":
+            shown = f"TRY_CAST(trim({value}) AS DOUBLE)"
+        elif is_number(kind) and kind != "FLOAT":
+            shown = number(value, kind)
+        met = f"(CASE WHEN isnan({shown}) THEN NULL ELSE {shown} END)"
         ends = [sql.literal(float(end)) for end in (measure.low, measure.high)]
-        clipped = f"least(greatest({number}, {ends[0]}), {ends[1]})"
+        clipped = f"least(greatest({met}, {ends[0]}), {ends[1]})"
         factor = sql.literal(float(1 / unit))
         rounded = f"CAST(floor({clipped} * {factor} + {sql.literal(0.5)}) AS BIGINT)"
         made = f"least(greatest({rounded}, {low}), {high})"
     # greatest and least pass over NULL, so that a missing number would become an end of the range.
-    made = f"CASE WHEN {number} IS NOT NULL THEN {made} END"
-    if isinstance(measure.missing, Fraction):
-        made = f"coalesce({made}, {int(measure.missing / unit)})"
-    return made
+    return f"CASE WHEN {met} IS NOT NULL THEN {made} END"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,7 +81,7 @@ class Files:
 
 def check_options(options: Mapping[str, Any]) -> None:
     """Raise unless the options can be those of a file."""
-    checks = {
+    checks: dict[str, tuple[Callable[[Any], bool], str]] = {
         "delimiter": (
             lambda x: x is None or (_one_sign(x) and x != options.get("quote", '"')),
             "one ASCII character other than the quote",
@@ -117,7 +117,7 @@ def local_path(given: str) -> str:
     >>> local_path("file:///data/my%20people.csv"), local_path("FILE://localhost/a.csv"), local_path("a%20b.csv")
     ('/data/my people.csv', '/a.csv', 'a%20b.csv')
     """
-    if not given[:7].lower() == "file://":
+    if given[:7].lower() != "file://":
         return given
     # Signs such as # and ? are part of a path here; urlsplit would cut them off.
     host, slash, rest = given[7:].partition("/")

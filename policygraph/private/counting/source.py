@@ -1,17 +1,18 @@
 """Where records come from: files, frames, DuckDB relations. Owns :class:`Source` and ``open_source``.
 
-Every source becomes one table in SQL, so that counting is one statement whatever the user hands in.
-Imports ``errors`` and ``private.counting.sql``; duckdb is imported when a source is opened.
+Every source becomes one table in SQL, so that counting is one statement whatever the user hands in. Nothing about a record is guessed from the
+rows: reading is a part of the mechanism, and one record more may change one count only.
+Imports ``errors`` and its own folder; duckdb is imported when a source is opened.
 """
 
 from __future__ import annotations
 
-import csv
 import glob
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,11 @@ import numpy.typing as npt
 
 from policygraph.errors import DataError, InputError
 from policygraph.private.counting import sql
+from policygraph.private.counting.reading import Files, local_path, suffix_of
+from policygraph.private.counting.text import Sheet, as_utf8, packing_of, read_head, scan_csv
+from policygraph.private.counting.values import SPLIT, WHOLE, mixed, told_apart
 
-__all__ = ["TABLE", "Source", "connect", "named", "open_source"]
+__all__ = ["TABLE", "Source", "connect", "locked", "named", "open_source"]
 
 TABLE = "policygraph_source"
 """Name under which a source is read in SQL."""
@@ -30,10 +34,13 @@ TABLE = "policygraph_source"
 BATCH = 1 << 18
 CSV = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")
-PACKED = (".gz", ".zst")
+RECORDS = (".json", ".ndjson", ".jsonl")
+NETWORK = ("http", "https", "s3", "s3a", "s3n", "gs", "gcs", "r2", "hf")
+"""Addresses that the extension httpfs of the engine reads."""
 
 Stamp = tuple[str, int, int]
 Ask = Callable[[str], Any]
+Explain = Callable[[Exception], DataError | None]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,13 +54,19 @@ class Source:
     ask
         Gives the DuckDB relation of a SELECT over ``TABLE``.
     columns
-        For each column its name as the user knows it, its name in the engine and its type there.
+        For each column its name as the user knows it, its name in the engine and its kind (``counting.values``).
     textual
         Whether every value is text because the format has no types (CSV).
     stamps
         Name, size and time of change of the files behind it; empty for anything else.
     keep
         Objects that must live as long as the source.
+    records
+        How many records there are, where that was counted when the source was opened.
+    explain
+        Finds the place of what the engine could not read.
+    failure
+        What is wrong with the records; raised when they are first asked for, so that a wrong column is told before.
     """
 
     label: str
@@ -62,11 +75,15 @@ class Source:
     textual: bool = False
     stamps: tuple[Stamp, ...] = ()
     keep: tuple[Any, ...] = ()
+    records: int | None = None
+    explain: Explain | None = None
+    failure: DataError | None = None
 
     def run(self, statement: str) -> Iterator[dict[str, npt.NDArray[Any]]]:
         """Answer an SQL statement over ``TABLE`` whose columns are integers, batch by batch; NULL becomes -1."""
         import duckdb
 
+        self.check_readable()
         try:
             answer = self.ask(statement)
             # to_arrow_reader is the successor of fetch_record_batch, which DuckDB 2 gave up.
@@ -79,19 +96,28 @@ class Source:
                     for name, column in zip(batch.schema.names, batch.columns, strict=True)
                 }
         except duckdb.Error as cause:
-            raise unreadable(self.label, cause) from cause
+            raise self._unreadable(cause) from cause
         self.check_unchanged()
+
+    def _unreadable(self, cause: Exception) -> DataError:
+        return (self.explain(cause) if self.explain is not None else None) or unreadable(self.label, cause)
 
     def rows_of(self, statement: str) -> list[tuple[Any, ...]]:
         """Answer an SQL statement with a small result, as a list of rows."""
         import duckdb
 
+        self.check_readable()
         try:
             rows: list[tuple[Any, ...]] = self.ask(statement).fetchall()
         except duckdb.Error as cause:
-            raise unreadable(self.label, cause) from cause
+            raise self._unreadable(cause) from cause
         self.check_unchanged()
         return rows
+
+    def check_readable(self) -> None:
+        """Raise when the records are known to be malformed."""
+        if self.failure is not None:
+            raise self.failure
 
     def check_unchanged(self) -> None:
         """Raise when a file was written to since the source was opened: its fingerprint would be another's."""
@@ -110,11 +136,12 @@ class Source:
         Files: SHA-256 of their bytes (of the sorted list of digests, so that neither the names nor the order of several
         files matter). It covers every column, also those that no policy reads: two policies over one file
         then charge one budget. Anything else: the row count and the sum over rows of a 64-bit half of the MD5
-        of all columns as text, columns sorted by name, so that the order of rows and columns, and the width
-        of number types, do not matter. MD5 rather than the engine's own hash, since that one changes between versions
+        of all columns as text, each after its length and with a sign of its own for no value, columns sorted by name, so that the order of
+        rows and columns, and the width of number types, do not matter. MD5 rather than the engine's own hash, since that one changes between versions
         of the engine, and an upgrade would look like new data. It guards against mistakes: who
         wants to pass one data set off as two can always copy it, so the ledger trusts its curator in this.
         """
+        self.check_readable()
         if self.stamps:
             digests = []
             for path, _, _ in self.stamps:
@@ -123,11 +150,11 @@ class Source:
             self.check_unchanged()
             return _digest("files", *sorted(digests))
         listed = sorted(self.columns)
-        texts = [f"coalesce(CAST({sql.name(column)} AS VARCHAR), chr(30))" for _, column, _ in listed]
-        row = f"md5_number_lower(concat_ws(chr(31), {', '.join(texts)}))"
+        texts = [told_apart(sql.name(column), kind) for _, column, kind in listed]
+        row = f"md5_number_lower(concat({', '.join(texts)}))"
         statement = f"SELECT count(*), CAST(coalesce(sum(CAST({row} AS HUGEINT)), 0) AS VARCHAR) FROM {TABLE}"
         [(count, total)] = self.rows_of(statement)
-        return _digest("rows", *(given for given, _, _ in listed), str(count), str(total))
+        return _digest("rows, told apart", *(given for given, _, _ in listed), str(count), str(total))
 
 
 def named(name: str) -> str:
@@ -154,11 +181,23 @@ def _digest(*parts: str) -> str:
 
 
 def connect() -> Any:
-    """Open a private DuckDB in memory that need not keep rows in order."""
+    """Open a private DuckDB in memory that need not keep rows in order and never loads code from elsewhere."""
     import duckdb
 
-    connection = duckdb.connect()
+    connection = duckdb.connect(
+        config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    )
     connection.execute("SET preserve_insertion_order = false")
+    return connection
+
+
+def locked(connection: Any, paths: Sequence[str] = ()) -> Any:
+    """Shut a private DuckDB off from all files but some, for good."""
+    # The engine expands patterns, and looks whether a pattern is allowed before it does.
+    given = [*paths, *(glob.escape(path) for path in paths)]
+    connection.execute(f"SET allowed_paths = {sql.listing(given)}")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
     return connection
 
 
@@ -167,25 +206,12 @@ def unreadable(label: str, cause: Exception) -> DataError:
     text = str(cause)
     found = re.search(r"Line: (\d+)", text)
     near = f" near line {found.group(1)}" if found else ""
-    if "utf-8" in text.lower() or "unicode" in text.lower():
-        text = f"it is not UTF-8 text{near}. Save it as UTF-8."
-    elif "Expected Number of Columns" in text:
-        text = f"its lines are of unequal length{near}. Give every line a value for each column."
-    elif "CSV Error" in text or "sniffing" in text:
+    if "CSV Error" in text or "CSV Parser" in text or "sniffing" in text:
         text = f"the engine cannot make out its lines and columns{near}. Look for quotes that are not closed, and for lines "
         text += "with more or fewer values than there are columns."
+    elif "utf-8" in text.lower() or "unicode" in text.lower():
+        text = f"it is not UTF-8 text{near}. Save it as UTF-8."
     return DataError(f"{label} cannot be read: {text}", code="data.unreadable", value=label)
-
-
-def uneven_line(path: str, delimiter: str) -> int | None:
-    """Find the first line of a CSV file that has another number of values than the first; None if there is none."""
-    try:
-        with Path(path).open(encoding="utf-8", newline="") as file:
-            lines = csv.reader(file, delimiter=delimiter)
-            width = len(next(lines, []))
-            return next((lines.line_num for fields in lines if fields and len(fields) != width), None)
-    except (OSError, UnicodeDecodeError, csv.Error):
-        return None
 
 
 def stamps_of(paths: list[str]) -> tuple[Stamp, ...]:
@@ -194,7 +220,7 @@ def stamps_of(paths: list[str]) -> tuple[Stamp, ...]:
     for path in paths:
         try:
             found = os.stat(path)
-        except OSError as cause:
+        except (OSError, ValueError) as cause:
             raise DataError(
                 f"{path}: no such file, or not readable.", code="data.no-file", value=path
             ) from cause
@@ -208,22 +234,29 @@ def open_source(data: Any) -> Source:
     Parameters
     ----------
     data
-        A path, a pattern or a list of paths (CSV, Parquet, or another file that DuckDB reads);
-        ``duckdb://file.db?table=name``; a pair of a DuckDB connection and a SELECT; a DuckDB relation; or a frame
-        (pandas, polars, Arrow, or any object with the Arrow stream or the dataframe interchange interface).
+        A path, a pattern, a folder or a list of paths (CSV, Parquet or JSON), or :class:`Files` with them; ``duckdb://file.db?table=name``;
+        a pair of a DuckDB connection and a SELECT; a DuckDB relation; or a frame (pandas, polars, Arrow, or any object with the Arrow stream or the
+        dataframe interchange interface).
 
     Raises
     ------
     DataError
         When there is nothing to read.
     """
-    if isinstance(data, str) and data.startswith("duckdb://"):
+    if isinstance(data, str) and data[:9].lower() == "duckdb://":
         return _from_database(data)
-    if isinstance(data, (str, os.PathLike)):
-        return _from_files(*resolve(os.fspath(data)))
-    if isinstance(data, list) and data and all(isinstance(item, (str, os.PathLike)) for item in data):
-        paths = [path for item in data for path in resolve(os.fspath(item))[1]]
-        return _from_files(f"{len(paths)} files", paths)
+    if isinstance(data, (str, os.PathLike)) or _are_paths(data):
+        data = Files(data)
+    if isinstance(data, Files):
+        if isinstance(data.data, str) and data.data[:9].lower() == "duckdb://":
+            if data.options():
+                raise InputError(
+                    f"{data.data}: {', '.join(data.options())} are about text files: expected none for a DuckDB table.",
+                    code="data.options",
+                    value=data.options(),
+                )
+            return _from_database(data.data)
+        return _from_files(data, *resolve_all(data))
     if isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], str) and hasattr(data[0], "sql"):
         return selected("the query", data[0], data[1].strip().rstrip(";"))
     if hasattr(data, "query") and hasattr(data, "fetchall") and hasattr(data, "types"):
@@ -233,30 +266,41 @@ def open_source(data: Any) -> Source:
     return from_frame(data)
 
 
+def _are_paths(data: Any) -> bool:
+    return (
+        isinstance(data, list) and bool(data) and all(isinstance(item, (str, os.PathLike)) for item in data)
+    )
+
+
 def selected(label: str, connection: Any, select: str, **more: Any) -> Source:
     """Make a source of a SELECT; as part of each statement, so that nothing is created in the user's database."""
 
     def ask(statement: str) -> Any:
         return connection.sql(f"WITH {TABLE} AS NOT MATERIALIZED ({select}) {statement}")
 
-    return source_of(label, ask, keep=(connection,), **more)
+    more["keep"] = (connection, *more.get("keep", ()))
+    return source_of(label, ask, **more)
 
 
-def source_of(label: str, ask: Ask, **more: Any) -> Source:
+def source_of(
+    label: str, ask: Ask, columns: Sequence[tuple[str, str, str]] | None = None, **more: Any
+) -> Source:
     """Make a source of the way to ask it."""
     import duckdb
 
-    try:
-        relation = ask(f"SELECT * FROM {TABLE}")
-        columns = tuple(
-            (name, name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)
-        )
-    except duckdb.Error as cause:
-        raise unreadable(label, cause) from cause
-    return Source(label, ask, columns, **more)
+    if columns is None:
+        try:
+            relation = ask(f"SELECT * FROM {TABLE}")
+            columns = [
+                (name, name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)
+            ]
+        except duckdb.Error as cause:
+            raise unreadable(label, cause) from cause
+    return Source(label, ask, tuple(columns), **more)
 
 
 def _from_database(address: str) -> Source:
+    """Read a base table of a DuckDB file; a view could run anything, and read other files."""
     import duckdb
 
     parts = urlsplit(address)
@@ -270,18 +314,42 @@ def _from_database(address: str) -> Source:
     label = f"{path}, table {tables[0]}"
     connection = connect()
     try:
-        connection.execute(f"ATTACH {sql.literal(path)} AS given (READ_ONLY)")
+        connection.execute(f"ATTACH {sql.literal(path)} AS given (TYPE duckdb, READ_ONLY)")
+        locked(connection)
+        wanted = sql.literal(tables[0])
+        where = f"database_name = 'given' AND schema_name = 'main' AND lower({{}}) = lower({wanted})"
+        found = connection.execute(
+            f"SELECT 'table' FROM duckdb_tables() WHERE {where.format('table_name')} UNION ALL "
+            f"SELECT 'view' FROM duckdb_views() WHERE {where.format('view_name')}"
+        ).fetchall()
     except duckdb.Error as cause:
         raise unreadable(label, cause) from cause
-    return selected(label, connection, f"SELECT * FROM given.{sql.name(tables[0])}")
+    if found != [("table",)]:
+        raise DataError(
+            f"{address}: {'a view' if found else 'no table'} {tables[0]!r}: expected a base table. "
+            + (
+                "A view runs a query, which may read anything: make a table of it, or give a DuckDB connection and a SELECT."
+                if found
+                else ""
+            ),
+            code="data.view" if found else "data.unreadable",
+            value=tables[0],
+        )
+    return selected(label, connection, f"SELECT * FROM given.main.{sql.name(tables[0])}")
 
 
 def resolve(given: str) -> tuple[str, list[str]]:
-    """Find the files behind a path or a pattern; return how to call them, and their paths."""
-    path = os.path.expanduser(given)
-    if "://" in path or os.path.exists(path):
+    """Find the files behind a path, a pattern, a folder or an address; return how to call them, and their paths."""
+    path = local_path(given)
+    if "://" in path and not os.path.exists(path):
         return given, [path]
-    found = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []
+    path = os.path.expanduser(path)
+    if os.path.isdir(path):
+        found = _inside(path)
+    elif os.path.exists(path):
+        return given, [path]
+    else:
+        found = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []
     if not found:
         raise DataError(
             f"{given}: no such file. Give the path of a CSV or Parquet file.",
@@ -291,23 +359,93 @@ def resolve(given: str) -> tuple[str, list[str]]:
     return given, found
 
 
-def suffix_of(path: str) -> str:
-    """Kind of a file by its name, compression aside."""
-    plain = Path(urlsplit(path).path if "://" in path else path)
-    return plain.with_suffix("").suffix.lower() if plain.suffix.lower() in PACKED else plain.suffix.lower()
-
-
-def _from_files(label: str, paths: list[str]) -> Source:
-    kinds = {suffix_of(path) for path in paths}
-    local = all("://" not in path for path in paths)
-    stamps = stamps_of(paths) if local else ()
-    for path in paths if local else []:
-        if os.path.isdir(path):
+def _inside(folder: str) -> list[str]:
+    """All files of a folder and of those in it, but for hidden ones and those whose name starts with a line, which are notes of programs."""
+    found = []
+    for here, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
+        linked = [name for name in folders if os.path.islink(os.path.join(here, name))]
+        if linked:
             raise DataError(
-                f"{path} is a folder: expected a file, or a pattern such as {path.rstrip('/')}/*.parquet.",
-                code="data.no-file",
+                f"{os.path.join(here, linked[0])} is a link to a folder: expected its files in one place. Remove the link, or give a list of files.",
+                code="data.linked",
+                value=linked[0],
+            )
+        found += [os.path.join(here, name) for name in sorted(names) if not name.startswith((".", "_"))]
+    return found
+
+
+def resolve_all(files: Files) -> tuple[str, list[str]]:
+    """Find all files; no file twice, be it under another name."""
+    if isinstance(files.data, (str, os.PathLike)):
+        label, paths = resolve(os.fspath(files.data))
+    else:
+        paths = [path for item in files.data for path in resolve(os.fspath(item))[1]]
+        label = f"{len(paths)} files"
+    met: dict[tuple[int, int] | str, str] = {}
+    for path in paths:
+        remote = "://" in path and not os.path.exists(path)
+        if not remote:
+            stamps_of([path])
+            if os.path.isdir(path) or not os.path.isfile(path):
+                raise DataError(
+                    f"{path} is {'a folder' if os.path.isdir(path) else 'no plain file'}: expected a file, or a pattern such as "
+                    f"{path.rstrip('/')}/*.parquet.",
+                    code="data.no-file",
+                    value=path,
+                )
+        at = os.stat(path) if not remote else None
+        key = path if at is None else (at.st_dev, at.st_ino)
+        if key in met:
+            raise DataError(
+                f"{path} and {met[key]} are one file: expected each file once, since its records would be counted twice. "
+                + ("Leave one name out." if met[key] != path else "Name it once."),
+                code="data.linked",
                 value=path,
             )
+        met[key] = path
+    return label, paths
+
+
+def _fetched(address: str) -> tuple[str, Any]:
+    """Copy what an address of the network names into a file that lives as long as the second value."""
+    import duckdb
+
+    scheme = address.partition("://")[0].lower()
+    connection = connect()
+    try:
+        if scheme not in NETWORK:
+            raise duckdb.Error(f"addresses of kind {scheme}")
+        connection.execute("LOAD httpfs")
+    except duckdb.Error as cause:
+        raise DataError(
+            f"{address}: reading from the network needs the extension httpfs of DuckDB, which is not installed here, and nothing is installed by itself. "
+            "Download the file and give its path, or give a DuckDB connection and a SELECT.",
+            code="data.network",
+            value=address,
+        ) from cause
+    try:
+        [(content,)] = connection.execute(f"SELECT content FROM read_blob({escaped([address])})").fetchall()
+    except (duckdb.Error, ValueError) as cause:
+        raise unreadable(address, cause) from cause
+    keep = tempfile.TemporaryDirectory(prefix="policygraph-")
+    path = os.path.join(keep.name, "copy" + "".join(Path(urlsplit(address).path).suffixes[-2:]))
+    Path(path).write_bytes(content)
+    return path, keep
+
+
+def _from_files(files: Files, label: str, paths: list[str]) -> Source:
+    kinds = {suffix_of(path) for path in paths}
+    if (
+        len(kinds) > 1
+        and isinstance(files.data, (str, os.PathLike))
+        and os.path.isdir(local_path(os.fspath(files.data)))
+    ):
+        raise DataError(
+            f"{label} is a folder with files of several kinds: expected a file, or a pattern such as {label.rstrip('/')}/*.parquet.",
+            code="data.no-file",
+            value=label,
+        )
     if len(kinds) > 1:
         raise DataError(
             f"{label}: files of several kinds ({', '.join(sorted(kinds))}): expected one kind.",
@@ -315,21 +453,44 @@ def _from_files(label: str, paths: list[str]) -> Source:
             value=label,
         )
     kind = next(iter(kinds))
-    listed = escaped(paths)
-    if kind in CSV:
-        return csv_source(label, paths)
-    if kind in PARQUET:
-        text = f"SELECT * FROM read_parquet({listed}, union_by_name = {str(len(paths) > 1).lower()})"
-    elif kind in (".json", ".ndjson", ".jsonl"):
-        text = f"SELECT * FROM read_json({listed})"
-    else:
+    if kind not in (*CSV, *PARQUET, *RECORDS):
         raise DataError(
             f"{label}: a file of kind {kind or 'without suffix'!r}: expected .csv, .tsv, .txt, .parquet, .pq, .json or "
             "duckdb://file.db?table=name. Other sources can be given as a DuckDB connection and a SELECT.",
             code="data.format",
             value=label,
         )
-    return selected(label, connect(), text, stamps=stamps)
+    if kind not in CSV:
+        _only(files, label, ("hive",))
+    paths, keep = fetched(paths)
+    if kind in CSV:
+        return csv_source(files, label, paths, keep=keep)
+    if kind in PARQUET:
+        return _parquet_source(files, label, paths, keep)
+    from policygraph.private.counting.records import json_source
+
+    return json_source(files, label, paths, keep)
+
+
+def fetched(paths: list[str]) -> tuple[list[str], tuple[Any, ...]]:
+    """Paths with those of the network replaced by copies, and what keeps the copies."""
+    out, keep = [], []
+    for path in paths:
+        if "://" in path and not os.path.exists(path):
+            path, held = _fetched(path)
+            keep.append(held)
+        out.append(path)
+    return out, tuple(keep)
+
+
+def _only(files: Files, label: str, names: tuple[str, ...]) -> None:
+    wrong = [name for name in files.options() if name not in names]
+    if wrong:
+        raise InputError(
+            f"{label}: {', '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} about CSV: expected none for this kind of file.",
+            code="data.options",
+            value=wrong,
+        )
 
 
 def escaped(paths: list[str]) -> str:
@@ -337,49 +498,163 @@ def escaped(paths: list[str]) -> str:
     return sql.listing([path if "://" in path else glob.escape(path) for path in paths])
 
 
-def read_csv(listed: str, *, header: bool, alone: bool) -> str:
-    """Return the SELECT that reads CSV files as text.
+def folder_columns(files: Files, path: str) -> dict[str, str]:
+    """Columns that the names of folders give, where that is declared: ``year=2024`` in the path."""
+    if not files.hive:
+        return {}
+    pairs = [part.partition("=") for part in Path(path).parent.parts if "=" in part]
+    return {unquote(name): unquote(value) for name, _, value in pairs}
 
-    Guessing is switched off where a wrong guess would lose or change records: comment lines, lines skipped at
-    the start, types, short lines. The delimiter and the quote are still found by the engine.
+
+def united(
+    files: Files, label: str, parts: Sequence[tuple[str, str, Sequence[tuple[str, str, str]]]]
+) -> tuple[str, list[tuple[str, str, str]]]:
+    """Put files together: each with its path, its FROM clause and its columns. Return a SELECT and its columns.
+
+    The columns of all files must have the same names. A column that has another type in another file is kept as mixed values, since a common type would
+    change values.
     """
+    whole: list[tuple[str, str, list[tuple[str, str, str]]]] = []
+    for path, clause, columns in parts:
+        more = [(name, sql.literal(value), "VARCHAR") for name, value in folder_columns(files, path).items()]
+        whole.append((path, clause, [*((shown, sql.name(at), kind) for shown, at, kind in columns), *more]))
+    first = sorted(shown for shown, _, _ in whole[0][2])
+    for path, _, columns in whole[1:]:
+        names = sorted(shown for shown, _, _ in columns)
+        if names != first:
+            odd = sorted(set(names) ^ set(first)) or names
+            raise DataError(
+                f"{label}: {whole[0][0]} and {path} have different columns ({', '.join(map(repr, odd[:8]))}): expected the same names in every file.",
+                code="data.columns-differ",
+                value=odd,
+            )
+    order = [shown for shown, _, _ in whole[0][2]]
+    if len(set(order)) < len(order) and len(whole) > 1:
+        raise DataError(
+            f"{label}: a name of a column occurs twice: expected each name once where several files are read.",
+            code="data.columns-differ",
+            value=order,
+        )
+    kinds = [
+        _common({kind for _, _, columns in whole for shown, _, kind in columns if shown == name})
+        for name in order
+    ]
+    if len(set(order)) < len(order):
+        kinds = [kind for _, _, kind in whole[0][2]]
+    selects = []
+    for _, clause, columns in whole:
+        at = {shown: (place, kind) for shown, place, kind in columns} if len(whole) > 1 else None
+        picked = (
+            [at[shown] for shown in order]
+            if at is not None
+            else [(place, kind) for _, place, kind in columns]
+        )
+        fields = [
+            f"{mixed(place, kind) if common == SPLIT else place} AS c{i}"
+            for i, ((place, kind), common) in enumerate(zip(picked, kinds, strict=True))
+        ]
+        selects.append(f"SELECT {', '.join(fields) or '1 AS nothing'} FROM {clause}")
+    return " UNION ALL ".join(selects), [
+        (shown, f"c{i}", kind) for i, (shown, kind) in enumerate(zip(order, kinds, strict=True))
+    ]
+
+
+def _common(kinds: set[str]) -> str:
+    """Kind of a column that has these in several files."""
+    if len(kinds) == 1:
+        return next(iter(kinds))
+    if kinds <= WHOLE - {"UHUGEINT"}:
+        return "HUGEINT"
+    if all(kind == "VARCHAR" or kind.startswith("ENUM") for kind in kinds):
+        return "VARCHAR"
+    return SPLIT
+
+
+def _parquet_source(files: Files, label: str, paths: list[str], keep: tuple[Any, ...]) -> Source:
+    import duckdb
+
+    connection = locked(connect(), paths)
+    groups: dict[tuple[Any, ...], list[str]] = {}
+    for path in paths:
+        try:
+            found = connection.sql(f"SELECT * FROM {_parquet([path])}")
+            columns = tuple(
+                (name, name, str(kind)) for name, kind in zip(found.columns, found.types, strict=True)
+            )
+        except duckdb.Error as cause:
+            raise unreadable(path, cause) from cause
+        groups.setdefault((columns, tuple(folder_columns(files, path).items())), []).append(path)
+    parts = [(some[0], _parquet(some), columns) for (columns, _), some in groups.items()]
+    select, columns = united(files, label, parts)
+    return selected(label, connection, select, columns=columns, stamps=stamps_of(paths), keep=keep)
+
+
+def _parquet(paths: list[str]) -> str:
     return (
-        f"SELECT * FROM read_csv({listed}, header = {str(header).lower()}, all_varchar = true, skip = 0, "
-        "comment = '', null_padding = false, ignore_errors = false, strict_mode = true, "
-        f"union_by_name = {str(not alone).lower()})"
+        f"read_parquet({escaped(paths)}, hive_partitioning = false, union_by_name = false, filename = false)"
     )
 
 
-def first_line(paths: list[str]) -> tuple[Any, ...]:
-    """Return the fields of the first line of a CSV file, () when it has none."""
-    import duckdb
-
-    # A connection of its own, since only one that keeps rows in order gives the first one first.
-    try:
-        with duckdb.connect() as connection:
-            rows = connection.sql(read_csv(escaped(paths[:1]), header=False, alone=True)).limit(1).fetchall()
-    except duckdb.Error as cause:
-        raise unreadable(paths[0], cause) from cause
-    return tuple(rows[0]) if rows else ()
-
-
-def csv_source(label: str, paths: list[str], *, header: bool = True) -> Source:
+def csv_source(
+    files: Files, label: str, paths: list[str], *, header: bool = True, keep: tuple[Any, ...] = ()
+) -> Source:
     """Make a source of CSV files, all of whose values are text."""
-    stamps = stamps_of(paths) if all("://" not in path for path in paths) else ()
-    if stamps and all(size == 0 for _, size, _ in stamps):
-        raise DataError(
-            f"{label} is empty: expected a line with the names of the columns.",
-            code="data.empty",
-            value=label,
-        )
-    alone = len(paths) == 1
-    text = read_csv(escaped(paths), header=header, alone=alone)
-    source = selected(label, connect(), text, textual=True, stamps=stamps)
-    if not alone or not header:
-        return source
-    # The engine renames a second column of the same name; the first line tells what stood in the file.
-    names = [str(value).strip() for value in first_line(paths)]
-    if len(names) != len(source.columns):
-        return source
-    columns = tuple((name, at, kind) for name, (_, at, kind) in zip(names, source.columns, strict=True))
-    return Source(label, source.ask, columns, True, stamps, source.keep)
+    stamps = stamps_of(paths)
+    sheets: list[tuple[str, Sheet]] = []
+    failure: DataError | None = None
+    for path, (_, size, _) in zip(paths, stamps, strict=True):
+        if size == 0:
+            raise _empty(label if len(paths) == 1 else path)
+        copy, held = as_utf8(files, path)
+        keep = keep if held is None else (*keep, held)
+        sheet = read_head(copy, files, path)
+        if not sheet.names:
+            raise _empty(label if len(paths) == 1 else path)
+        try:
+            sheet = scan_csv(sheet, path)
+        except DataError as cause:
+            failure = failure or cause
+        sheets.append((path, sheet))
+    connection = locked(connect(), [sheet.path for _, sheet in sheets])
+    groups: dict[tuple[Any, ...], list[tuple[str, Sheet]]] = {}
+    for path, sheet in sheets:
+        form = (sheet.names, sheet.delimiter, sheet.inner, packing_of(sheet.path))
+        groups.setdefault((*form, tuple(folder_columns(files, path).items())), []).append((path, sheet))
+    parts = []
+    for some in groups.values():
+        # Files without a header have columns by their number.
+        names = [name.strip() if header else f"column{i}" for i, name in enumerate(some[0][1].names)]
+        columns = [(name, f"c{i}", "VARCHAR") for i, name in enumerate(names)]
+        parts.append((some[0][0], _read_csv([sheet for _, sheet in some], header=header), columns))
+    select, columns = united(files, label, parts)
+    records = sum(sheet.records - header for _, sheet in sheets)
+    return selected(
+        label,
+        connection,
+        select,
+        columns=columns,
+        textual=True,
+        stamps=stamps,
+        keep=keep,
+        records=records,
+        failure=failure,
+    )
+
+
+def _empty(label: str) -> DataError:
+    return DataError(
+        f"{label} is empty: expected a line with the names of the columns.", code="data.empty", value=label
+    )
+
+
+def _read_csv(sheets: list[Sheet], *, header: bool) -> str:
+    """Return the FROM clause that reads CSV files of one form as text, all of whose options are given."""
+    one = sheets[0]
+    columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(one.names)))
+    return (
+        f"read_csv({escaped([sheet.path for sheet in sheets])}, auto_detect = false, header = {str(header).lower()}, columns = {{{columns}}}, "
+        f"delim = {sql.literal(one.delimiter)}, quote = {sql.literal(one.quote)}, escape = {sql.literal(one.quote)}, skip = 0, comment = '', "
+        "null_padding = false, ignore_errors = false, strict_mode = true, hive_partitioning = false, filename = false, "
+        # Inside quotes a line break is none; only a reader that starts at the beginning is sure to know.
+        f"compression = '{packing_of(one.path)}', parallel = {str(not one.inner).lower()})"
+    )

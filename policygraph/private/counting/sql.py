@@ -1,15 +1,16 @@
-"""Text that goes into SQL: quoted names and literals. Owns ``name``, ``literal``, ``listing``; imports ``errors``.
+"""Text that goes into SQL: quoted names and literals. Owns ``name``, ``literal``, ``listing``, ``column``; imports ``errors``.
 
 Names and labels come from policy files, so that they are quoted here and nowhere else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from policygraph.errors import InputError
 
-__all__ = ["listing", "literal", "name"]
+__all__ = ["column", "listing", "literal", "name"]
 
 
 def name(text: str) -> str:
@@ -48,6 +49,20 @@ def listing(values: Iterable[str | int | float]) -> str:
     "['a', 'b']"
     """
     return "[" + ", ".join(literal(value) for value in values) + "]"
+
+
+def column(values: Sequence[str | int | float], kind: str) -> str:
+    """Write many values of one type as an SQL list, in one literal: parsing a literal for each takes a minute for 100,000.
+
+    Examples
+    --------
+    >>> column([1, 22], "BIGINT")
+    "CAST(string_split('1|22', '|') AS BIGINT[])"
+    """
+    texts = [value if isinstance(value, str) else repr(value) for value in values]
+    used = set().union(*texts)
+    between = next(sign for sign in map(chr, chain(b"|,;/~^", range(1, 0xD800))) if sign not in used)
+    return f"CAST(string_split({literal(between.join(texts))}, {literal(between)}) AS {kind}[])"
 
 
 def _plain(text: str) -> str:

@@ -18,7 +18,8 @@ from policygraph.errors import DataError, InputError
 from policygraph.private.counting import sql
 from policygraph.private.counting.counts import DENSE, Counts, Ints
 from policygraph.private.counting.labels import Coder, coder
-from policygraph.private.counting.source import TABLE, Source, named, open_source, uneven_line
+from policygraph.private.counting.source import TABLE, Source, named, open_source
+from policygraph.private.counting.values import printed
 from policygraph.public.domain import Domain, Label
 
 __all__ = ["count_cells"]
@@ -44,8 +45,8 @@ def count_cells(
     Parameters
     ----------
     data
-        A path or pattern (CSV, Parquet, JSON), ``duckdb://file.db?table=name``, a frame (pandas, polars, Arrow), a DuckDB
-        relation, or a pair of a DuckDB connection and a SELECT.
+        A path, a pattern or a folder (CSV, Parquet, JSON), :class:`Files` with it and how it is read, ``duckdb://file.db?table=name``, a frame
+        (pandas, polars, Arrow), a DuckDB relation, or a pair of a DuckDB connection and a SELECT.
     domain
         The domain; each attribute is read from the column of its name.
     unknown
@@ -145,7 +146,6 @@ def _find_columns(
         problems.append(what + (f" (did you mean {lowered[near[0]]!r}?)" if near and not matches else ""))
     if not problems:
         return found
-    _check_even(source, domain)
     shown_names = ", ".join(repr(column) for column in given[:12]) + (", ..." if len(given) > 12 else "")
     labels = {str(label) for attribute in domain.names for label in domain.labels(attribute)[:1000]}
     headless = source.textual and len(problems) == len(domain.names) and any(x in labels for x in given)
@@ -160,22 +160,6 @@ def _find_columns(
         problems=problems,
         columns=given,
     )
-
-
-def _check_even(source: Source, domain: Domain) -> None:
-    """Raise when a CSV file seems to have no columns because its lines are of unequal length."""
-    for path, _, _ in source.stamps if source.textual and len(source.columns) == 1 else ():
-        header = source.columns[0][0]
-        for delimiter in (",", ";", "\t", "|"):
-            names = [name.strip(' "') for name in header.split(delimiter)]
-            line = uneven_line(path, delimiter) if len(names) > 1 and set(names) & set(domain.names) else None
-            if line is not None:
-                raise DataError(
-                    f"{source.label} cannot be read: its lines are of unequal length near line {line}. Give every line a "
-                    "value for each column.",
-                    code="data.unreadable",
-                    value=source.label,
-                )
 
 
 class _Tally:
@@ -293,13 +277,10 @@ class _Tally:
         return int(rows) - int(missed), int(missed)
 
     def check_none_lost(self, counted: int) -> None:
-        """Let the engine count the rows once more without any look-up: none may be lost or doubled on the way.
-
-        Text files without look-ups are spared the second reading: there is no join that could lose a row.
-        """
-        if self.source.textual and not any(plan.joins for plan in self.coders.values()):
-            return
-        [(there,)] = self.source.rows_of(f"SELECT count(*) FROM {TABLE}")
+        """Compare with how many records there are, counted without any look-up: none may be lost or doubled on the way."""
+        there = self.source.records
+        if there is None:
+            [(there,)] = self.source.rows_of(f"SELECT count(*) FROM {TABLE}")
         if counted != there:
             raise DataError(
                 f"{self.source.label}: {there} rows, but {counted} were counted. The data changed meanwhile, or the "
@@ -313,7 +294,7 @@ class _Tally:
         lines, found = [], {}
         for i, name in enumerate(self.domain.names):
             statement = (
-                f"SELECT CAST(v{i} AS VARCHAR), count(*) AS n FROM ({coded}) WHERE c{i} IS NULL GROUP BY 1 "
+                f"SELECT {printed(f'v{i}', self.columns[name][1])}, count(*) AS n FROM ({coded}) WHERE c{i} IS NULL GROUP BY 1 "
                 "ORDER BY n DESC, 1"
             )
             worst = self.source.rows_of(f"SELECT *, count(*) OVER () FROM ({statement}) LIMIT {SHOWN}")
