@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from policygraph.online import OnlineAnswer, OnlineCube
     from policygraph.private.audit import audit
+    from policygraph.private.counting.reading import Files
     from policygraph.private.ledger import Ledger
     from policygraph.private.mechanisms import (
         Cube,
@@ -83,6 +84,7 @@ _WHERE = {
     ],
     "policygraph.online": ["OnlineAnswer", "OnlineCube"],
     "policygraph.private.audit": ["audit"],
+    "policygraph.private.counting.reading": ["Files"],
     "policygraph.private.ledger": ["Ledger"],
     "policygraph.private.mechanisms": [
         "Cube",
@@ -145,6 +147,7 @@ __all__ = [
     "Epsilon",
     "EpsilonDelta",
     "Exponential",
+    "Files",
     "Gaussian",
     "InputError",
     "Intervals",

@@ -19,9 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from policygraph.errors import DataError
+from policygraph.errors import DataError, InputError
 from policygraph.private.counting import count_cells, read_edges
 from policygraph.private.counting.measures import count_measure
+from policygraph.private.counting.reading import Files, how_read
 from policygraph.public.domain import Domain, Network
 from policygraph.public.measure import Measure
 from tests.oracles import counting as oracle
@@ -424,7 +425,7 @@ def _flat(value: Any) -> Any:
 def test_json_records(form: str, tmp_path: Path) -> None:
     rng = random.Random(form)
     path = tmp_path / ("x.json" if form == "array" else "x.ndjson")
-    values = [value for value in [*PLAIN, *NESTED]]
+    values = [*PLAIN, *NESTED]
     for kind, batch in zip(
         [*DOMAINS] * 4, batches(rng, JSON_RECORDS, JSON_RECORDS // 16, values), strict=False
     ):
@@ -734,3 +735,306 @@ def test_sums_of_a_measure(source: str, tmp_path: Path) -> None:
             change = [n - m for n, m in zip(after[1], before[1], strict=True)]
             assert 0 in change, (record, change)
             assert all(-5 <= n <= 10 for n in change), (record, change)
+
+
+def people(folder: Path, name: str = "people.csv", sep: str = ",", encoding: str = "utf-8") -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [sep.join(map(text_of, record.values())) for record in BASES["words"]]
+    path.write_bytes("\n".join([f"a{sep}b", *lines, ""]).encode(encoding))
+    return path
+
+
+def refused(data: Any, code: str, domain: Domain = DOMAINS["words"]) -> str:
+    with pytest.raises(InputError) as caught:
+        count_cells(data, domain, unknown="drop")
+    assert caught.value.code == code, caught.value
+    return str(caught.value)
+
+
+BASE_COUNTS = counted(DOMAINS["words"], BASES["words"], "error")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "cp1252", "utf-16", "utf-16-le"])
+def test_declared_encodings(encoding: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes("a;b\né;1\nM;2\n".encode(encoding))
+    domain = Domain({"a": ["é", "M"], "b": 3})
+    assert count_cells(Files(path, encoding=encoding), domain).vector().tolist() == [0, 1, 0, 0, 0, 1]
+    if encoding.startswith("utf-16"):
+        path.write_bytes(path.read_bytes() + b"\x00")
+        assert "near line" in refused(Files(path, encoding=encoding), "data.unreadable", domain)
+    if encoding in ("latin-1", "cp1252", "utf-16"):
+        refused(path, "data.unreadable", domain)
+    if encoding == "cp1252":
+        path.write_bytes(b"a;b\nM;1\n\x81;1\n")
+        assert "near line 3" in refused(Files(path, encoding=encoding), "data.unreadable", domain)
+
+
+def test_declared_dialects(tmp_path: Path) -> None:
+    domain = DOMAINS["words"]
+    path = tmp_path / "x.csv"
+    path.write_text("a|note,b\nF|x,1\n")
+    assert "delimiter" in refused(path, "data.delimiter")
+    path.write_text("b,a,note|x\n1,F,x\n")
+    refused(path, "data.delimiter")
+    assert count_cells(Files(path, delimiter=","), domain).rows == 1
+    path.write_text("a~b\n'F'~'1'\n'M~x'~1\n")
+    made = count_cells(Files(path, delimiter="~", quote="'"), domain, unknown="drop")
+    assert (made.rows, made.dropped) == (1, 1)
+    path.write_text('a,b\nF,1\n"M,1\n')
+    assert "never closed near line 3" in refused(path, "data.unreadable")
+    assert count_cells(Files(path, quote=""), domain, unknown="drop").dropped == 1
+    for wrong in (
+        {"delimiter": ";;"},
+        {"delimiter": '"'},
+        {"quote": "é"},
+        {"encoding": "klingon"},
+        {"encoding": "hex"},
+        {"hive": 1},
+        {"header": "no"},
+    ):
+        with pytest.raises(InputError) as caught:
+            Files(path, **wrong)
+        assert caught.value.code == "data.options"
+    table = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"a": ["F"], "b": [1]}), table)
+    refused(Files(table, delimiter=";"), "data.options")
+
+
+def test_the_header_line_alone_says_the_delimiter(tmp_path: Path) -> None:
+    """A guess from the rows would take the semicolon, which all lines but the first have as often."""
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n" + "F;1,1\n" * 50)
+    assert count_cells(path, DOMAINS["words"], unknown="drop").dropped == 50
+    path.write_text("'a','b'\n'F','1'\n")
+    refused(path, "data.missing-column")
+
+
+def test_folders_are_columns_only_where_declared(tmp_path: Path) -> None:
+    for year in (0, 1):
+        (tmp_path / f"b={year}").mkdir()
+        (tmp_path / f"b={year}" / "x.csv").write_text("a,c\nF,1\n")
+        pq.write_table(pa.table({"a": ["F"], "c": [1]}), tmp_path / f"b={year}" / "x.parquet")
+        (tmp_path / f"b={year}" / "x.ndjson").write_text('{"a": "F"}\n')
+    for kind in ("csv", "parquet", "ndjson"):
+        pattern = str(tmp_path / "*" / f"*.{kind}")
+        refused(pattern, "data.missing-column")
+        assert count_cells(Files(pattern, hive=True), DOMAINS["words"]).vector().tolist()[:2] == [1, 1]
+
+
+def test_a_file_that_is_met_twice_is_refused(tmp_path: Path) -> None:
+    path = people(tmp_path)
+    domain = DOMAINS["words"]
+    assert count_cells(path, domain).vector().tolist() == BASE_COUNTS
+    refused([path, path], "data.linked")
+    refused([path, f"file://{path}"], "data.linked")
+    refused([path, tmp_path / "." / "people.csv"], "data.linked")
+    refused([str(tmp_path / "*.csv"), path], "data.linked")
+    for link in ("symbolic.csv", "hard.csv"):
+        (tmp_path / link).unlink(missing_ok=True)
+        (tmp_path / link).symlink_to(path) if link == "symbolic.csv" else (tmp_path / link).hardlink_to(path)
+        # By itself another name is as good as the first.
+        assert count_cells(tmp_path / link, domain).fingerprint == count_cells(path, domain).fingerprint
+        for data in ([path, tmp_path / link], str(tmp_path / "*.csv"), tmp_path):
+            assert "one file" in refused(data, "data.linked")
+        (tmp_path / link).unlink()
+    (tmp_path / "loop").symlink_to(tmp_path)
+    refused(tmp_path, "data.linked")
+    (tmp_path / "other").mkdir()
+    refused([people(tmp_path / "other", "x.csv"), str(tmp_path / "**" / "x.csv")], "data.linked")
+
+
+def test_file_addresses_are_paths(tmp_path: Path) -> None:
+    path = people(tmp_path, "my people#1?.csv")
+    known = count_cells(path, DOMAINS["words"])
+    quoted = str(path).replace(" ", "%20")
+    for address in (f"file://{quoted}", f"FILE://localhost{quoted}", f"file://{path}"):
+        made = count_cells(address, DOMAINS["words"])
+        assert made.fingerprint == known.fingerprint
+        assert made.vector().tolist() == BASE_COUNTS
+    refused(f"file://elsewhere{quoted}", "data.address")
+    edges = tmp_path / "g.txt"
+    edges.write_text("0 1\n")
+    assert read_edges(f"file://{edges}", Network(3)).fingerprint == read_edges(edges, Network(3)).fingerprint
+
+
+def test_several_files_need_the_same_columns(tmp_path: Path) -> None:
+    for kind in ("csv", "parquet"):
+        for name, columns in (("1", {"a": ["F"], "b": [1]}), ("2", {"a": ["F"], "c": [1]})):
+            path = tmp_path / f"{name}.{kind}"
+            pd.DataFrame(columns).to_csv(path, index=False) if kind == "csv" else pq.write_table(
+                pa.table(columns), path
+            )
+        refused(str(tmp_path / f"*.{kind}"), "data.columns-differ")
+
+
+def test_fingerprints_of_frames_tell_rows_apart() -> None:
+    """Formerly columns were joined by chr(31), and no value was chr(30)."""
+    domain = Domain({"n": 1})
+    rows: list[tuple[Any, Any]] = [
+        ("a\x1fb", "c"),
+        ("a", "b\x1fc"),
+        ("\x1e", "x"),
+        (None, "x"),
+        ("-", "x"),
+        ("", "x"),
+        ("1:a", ""),
+        ("1", ":a"),
+    ]
+    rows += [("3:a", "b"), ("3", ":ab"), ("t1:a", "")]
+    prints = set()
+    for kind in ("str", object):
+        made = {
+            count_cells(
+                pd.DataFrame({"n": [0], "x": pd.Series([x], dtype=kind), "y": pd.Series([y], dtype=kind)}),
+                domain,
+            ).fingerprint
+            for x, y in rows
+        }
+        assert len(made) == len(rows)
+        prints |= made
+    mixed = [True, "True", 1, "1", 1.5, "1.5", None]
+    assert len(
+        {
+            count_cells(
+                pd.DataFrame({"n": [0, 0], "x": pd.Series([x, []], dtype=object)}), domain
+            ).fingerprint
+            for x in mixed
+        }
+    ) == len(mixed)
+
+
+def database(folder: Path, *statements: str) -> str:
+    with duckdb.connect(str(folder / "x.db")) as connection:
+        for statement in statements:
+            connection.execute(statement)
+    return f"duckdb://{folder}/x.db?table="
+
+
+def test_only_base_tables_of_a_database_are_read(tmp_path: Path) -> None:
+    people(tmp_path)
+    secret = tmp_path / "secret.csv"
+    secret.write_text("a,b\nF,1\n")
+    address = database(
+        tmp_path,
+        f"CREATE VIEW spy AS SELECT * FROM read_csv('{secret}')",
+        "CREATE TABLE good (a VARCHAR, b INTEGER)",
+        "INSERT INTO good VALUES ('F', 1)",
+        "CREATE VIEW plain AS SELECT * FROM good",
+        f"CREATE MACRO macro_spy() AS TABLE SELECT * FROM read_csv('{secret}')",
+    )
+    for name in ("spy", "plain", "SPY"):
+        assert "view" in refused(f"{address}{name}", "data.view")
+    for name in ("macro_spy()", "nothing", "information_schema.tables", "duckdb_settings()"):
+        refused(f"{address}{name}", "data.unreadable")
+    assert count_cells(f"{address}good", DOMAINS["words"]).rows == 1
+
+
+def test_the_engine_neither_loads_code_nor_opens_other_files(tmp_path: Path) -> None:
+    from policygraph.private.counting.source import open_source
+
+    path = people(tmp_path)
+    other = people(tmp_path / "other")
+    address = database(tmp_path, "CREATE TABLE good (a VARCHAR, b INTEGER)")
+    pq.write_table(pa.table({"a": ["F"], "b": [1]}), tmp_path / "x.parquet")
+    (tmp_path / "x.ndjson").write_text('{"a": "F", "b": 1}\n')
+    for data in (
+        path,
+        f"{address}good",
+        tmp_path / "x.parquet",
+        tmp_path / "x.ndjson",
+        pa.table({"a": ["F"]}),
+    ):
+        source = open_source(data)
+        connection = next(one for one in source.keep if hasattr(one, "execute"))
+        wanted = ("autoinstall_known_extensions", "autoload_known_extensions", "enable_external_access")
+        for setting in wanted:
+            assert connection.execute(f"SELECT current_setting('{setting}')").fetchone() == (False,)
+        for statement in (
+            f"SELECT * FROM read_csv('{other}')",
+            f"COPY (SELECT 1) TO '{tmp_path}/out.csv'",
+            f"ATTACH '{tmp_path}/new.db'",
+            "SET enable_external_access = true",
+            "INSTALL httpfs",
+        ):
+            with pytest.raises(duckdb.Error):
+                connection.execute(statement)
+
+
+def test_settings_of_given_connections_stay_as_they_are() -> None:
+    with duckdb.connect() as connection:
+        connection.register("given", pa.table({"a": ["F"], "b": [1]}))
+        before = connection.execute("SELECT name, value FROM duckdb_settings() ORDER BY ALL").fetchall()
+        views = connection.execute("SELECT count(*) FROM duckdb_views()").fetchall()
+        count_cells((connection, "SELECT * FROM given"), DOMAINS["words"])
+        count_cells(connection.sql("SELECT * FROM given"), DOMAINS["words"])
+        assert (
+            connection.execute("SELECT name, value FROM duckdb_settings() ORDER BY ALL").fetchall() == before
+        )
+        assert connection.execute("SELECT count(*) FROM duckdb_views()").fetchall() == views
+
+
+@pytest.mark.parametrize("scheme", ["http", "https", "s3", "gs", "ftp", "gopher", "az"])
+def test_addresses_of_the_network_need_an_installed_extension(scheme: str) -> None:
+    try:
+        duckdb.connect().execute("LOAD httpfs")
+    except duckdb.Error:
+        assert "Download" in refused(f"{scheme}://example.org/people.csv", "data.network")
+        with pytest.raises(DataError):
+            read_edges(f"{scheme}://example.org/g.txt", Network(3))
+
+
+def test_how_data_are_read_is_a_value() -> None:
+    said = [
+        how_read("x.csv"),
+        how_read("x.txt"),
+        how_read(Files("x.csv", delimiter=";")),
+        how_read(Files("x.csv", quote="")),
+        how_read(Files("x.csv", hive=True)),
+        how_read("x.csv", columns={"a": "b"}),
+        how_read("x.csv", edges={"loops": "drop"}),
+    ]
+    assert len(set(said)) == len(said)
+    assert (
+        how_read("x.csv")
+        == how_read(Path("y.csv"))
+        == how_read("file:///x.csv")
+        == how_read(["a.csv", "b.csv"])
+    )
+    assert how_read(Files("x.csv", encoding="latin-1")) == how_read(Files("x.csv", encoding="ISO-8859-1"))
+
+
+def test_many_labels_are_one_literal() -> None:
+    """The text of the query grows with the letters of the labels, not with a parsed value for each."""
+    from policygraph.private.counting.labels import coder
+
+    labels = [f"label {i}" for i in range(20_000)]
+    plan = coder("x", "VARCHAR", labels, "a")
+    assert sum(map(len, plan.joins)) < 20_000 * 20
+    assert sum(join.count("','") + join.count(", ") for join in plan.joins) < 20
+    domain = Domain({"a": [*labels, "|", ",;/~^", "it's"]})
+    assert count_cells(pa.table({"a": ["label 7", "|", "it's", ",;/~^"]}), domain).rows == 4
+
+
+def test_long_files_are_scanned_block_by_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from policygraph.private.counting import text
+
+    rng = random.Random(7)
+    for size in (3, 7, 64):
+        monkeypatch.setattr(text, "BLOCK", size)
+        for _ in range(40):
+            fields = [[rng.choice(["F", 'a"b', "x\ny", "é", "", "\r\n"]) for _ in "ab"] for _ in range(6)]
+            raw = "\n".join(csv_line(f, ",", rng.random() < 0.5) for f in [["a", "b"], *fields]).encode()
+            if rng.random() < 0.5:
+                at = rng.randrange(4, len(raw))
+                raw = raw[:at] + rng.choice([b'"', b"\n", b",", b"\r", b"\xff", b"\0"]) + raw[at:]
+            (tmp_path / "x.csv").write_bytes(raw)
+            meant = reading.csv_records(raw, ",")
+            try:
+                sheet = text.scan_csv(text.read_head(str(tmp_path / "x.csv"), Files("x.csv"), "x"), "x")
+            except DataError:
+                assert meant is None, raw
+            else:
+                assert meant is not None, raw
+                assert sheet.records == len(meant)

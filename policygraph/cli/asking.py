@@ -11,6 +11,7 @@ from policygraph.cli.common import (
     POLICY_FILE,
     TIME_LIMIT,
     check_target,
+    data_files,
     one_query,
     print_json,
     stage,
@@ -67,7 +68,7 @@ def ask(
     chosen: Any = kind or ("rho" if rho is not None else "epsilon")
     cube = OnlineCube(
         read.policy,
-        data,
+        data_files(read, data),
         ledger,
         dataset=dataset,
         kind=chosen,

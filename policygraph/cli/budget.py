@@ -94,7 +94,11 @@ def _account(book: Ledger | None, dataset: str) -> tuple[str, bool]:
     for known in book.datasets() if book is not None else ():
         if dataset in (known.name, known.dataset):
             return known.dataset, False
-    if dataset.startswith("duckdb://") or Path(dataset).is_file() or glob.has_magic(dataset):
+    if (
+        dataset.lower().startswith(("duckdb://", "file://"))
+        or Path(dataset).is_file()
+        or glob.has_magic(dataset)
+    ):
         return open_source(dataset).fingerprint(), False
     if re.fullmatch(r"(sha256:)?[0-9a-f]{16,128}", dataset):
         return dataset, False

@@ -13,7 +13,16 @@ import typer
 
 from policygraph.errors import InputError
 
-__all__ = ["POLICY_FILE", "TIME_LIMIT", "check_target", "one_query", "print_json", "stage", "writing"]
+__all__ = [
+    "POLICY_FILE",
+    "TIME_LIMIT",
+    "check_target",
+    "data_files",
+    "one_query",
+    "print_json",
+    "stage",
+    "writing",
+]
 
 POLICY_FILE = typer.Argument(..., metavar="FILE", help="A policy file (TOML).", show_default=False)
 TIME_LIMIT = typer.Option(
@@ -24,6 +33,15 @@ TIME_LIMIT = typer.Option(
     "every machine; one that the limit cut short says so in its first line.",
     show_default=False,
 )
+
+
+def data_files(read: Any, data: str) -> Any:
+    """Data of the command line, together with what the policy file declares about its files."""
+    if read.reading is None:
+        return data
+    from policygraph.private.counting.reading import Files
+
+    return Files(data, **read.reading)
 
 
 def one_query(path: str) -> tuple[Any, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from policygraph.cli.common import POLICY_FILE, TIME_LIMIT, one_query, print_json, stage, writing
+from policygraph.cli.common import POLICY_FILE, TIME_LIMIT, data_files, one_query, print_json, stage, writing
 
 __all__ = ["register"]
 
@@ -54,7 +54,7 @@ def compare(
     if data is not None:
         typer.echo(PUBLIC_ONLY, err=True)
         with stage("counting the records"):
-            counts = read_data(data, read.policy, read.columns, read.edges)
+            counts = read_data(data_files(read, data), read.policy, read.columns, read.edges)
     with stage("comparing the mechanisms") as tell:
         made = make(
             query,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from policygraph.cli.common import POLICY_FILE, TIME_LIMIT, one_query, print_json, stage
+from policygraph.cli.common import POLICY_FILE, TIME_LIMIT, data_files, one_query, print_json, stage
 from policygraph.errors import BudgetError, InputError
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def release(
             done = perform(
                 query,
                 read.policy,
-                data,
+                data_files(read, data),
                 epsilon=epsilon,
                 rho=rho,
                 delta=delta,

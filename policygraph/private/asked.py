@@ -20,11 +20,12 @@ import numpy as np
 
 from policygraph.errors import DataError, InputError
 from policygraph.private.counting.counts import Counts
+from policygraph.private.counting.files import fetched, resolve_all
 from policygraph.private.counting.given import is_histogram, read_data
 from policygraph.private.counting.measures import MeasuredCounts, count_measure
 from policygraph.private.counting.reading import Files, how_read
 from policygraph.private.counting.source import Source as Records
-from policygraph.private.counting.source import open_source, resolve, stamps_of
+from policygraph.private.counting.source import open_source, stamps_of
 from policygraph.private.ledger.records import request_fingerprint
 from policygraph.private.noise.source import Source
 from policygraph.public.domain import Network
@@ -315,12 +316,13 @@ def _is_file(data: Any) -> bool:
 
 def _edge_files(data: Any) -> str:
     """Fingerprint of an edge list: of its bytes, whatever its kind is."""
-    inner: Any = data.data if isinstance(data, Files) else data
-    listed = inner if isinstance(inner, (list, tuple)) else [inner]
-    if any("://" in os.fspath(one) for one in listed):
+    files = data if isinstance(data, Files) else Files(list(data) if isinstance(data, tuple) else data)
+    if isinstance(files.data, str) and files.data[:9].lower() == "duckdb://":
         return open_source(data).fingerprint()
-    paths = [path for one in listed for path in resolve(os.fspath(one))[1]]
-    return Records("the edge list", lambda statement: None, (), stamps=stamps_of(paths)).fingerprint()
+    paths, keep = fetched(resolve_all(files)[1])
+    return Records(
+        "the edge list", lambda statement: None, (), stamps=stamps_of(paths), keep=keep
+    ).fingerprint()
 
 
 def _read_as(

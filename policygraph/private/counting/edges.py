@@ -18,6 +18,7 @@ import numpy as np
 from policygraph.errors import DataError, InputError
 from policygraph.private.counting import sql
 from policygraph.private.counting.counts import DENSE, Counts, Ints
+from policygraph.private.counting.files import csv_source, fetched, resolve_all
 from policygraph.private.counting.labels import coder
 from policygraph.private.counting.reading import Files, suffix_of
 from policygraph.private.counting.source import (
@@ -25,13 +26,10 @@ from policygraph.private.counting.source import (
     Source,
     _are_paths,
     connect,
-    csv_source,
     escaped,
-    fetched,
     locked,
     named,
     open_source,
-    resolve_all,
     selected,
     stamps_of,
 )

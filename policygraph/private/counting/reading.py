@@ -1,7 +1,7 @@
 """How data are read: what is declared about files, and its plain form. Owns :class:`Files` and :func:`how_read`.
 
 Everything that decides what a record is must be fixed before the rows are seen: the options here, the names of the files, and the header
-line of a CSV file. Imports ``errors``.
+line of a CSV file. Imports ``errors`` and ``public.files.options``.
 """
 
 from __future__ import annotations
@@ -9,24 +9,18 @@ from __future__ import annotations
 import codecs
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from policygraph.errors import DataError, InputError
+from policygraph.public.files.options import OPTIONS, expected_option
 
-__all__ = ["OPTIONS", "Files", "how_read", "local_path", "suffix_of"]
-
-OPTIONS = ("delimiter", "quote", "encoding", "header", "hive")
-"""What can be declared about files, here and in the table ``[data]`` of a policy file."""
+__all__ = ["Files", "how_read", "local_path", "suffix_of"]
 
 PACKED = (".gz", ".zst")
-NOT_PLAIN = frozenset(
-    ["idna", "punycode", "raw_unicode_escape", "undefined", "unicode_escape", "utf-7", "mbcs", "oem"]
-)
-"""Codecs of Python that are not encodings of files."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +65,7 @@ class Files:
                 code="data.options",
                 value=self.data,
             )
-        check_options({name: getattr(self, name) for name in OPTIONS})
+        _check_options(self)
         object.__setattr__(self, "encoding", codecs.lookup(self.encoding).name)
 
     def options(self) -> dict[str, Any]:
@@ -79,34 +73,20 @@ class Files:
         return {name: getattr(self, name) for name in OPTIONS if getattr(self, name) != getattr(Files, name)}
 
 
-def check_options(options: Mapping[str, Any]) -> None:
-    """Raise unless the options can be those of a file."""
-    checks: dict[str, tuple[Callable[[Any], bool], str]] = {
-        "delimiter": (
-            lambda x: x is None or (_one_sign(x) and x != options.get("quote", '"')),
-            "one ASCII character other than the quote",
-        ),
-        "quote": (lambda x: x == "" or _one_sign(x), 'one ASCII character, or "" for none'),
-        "encoding": (_is_encoding, "an encoding such as utf-8, latin-1, cp1252 or utf-16"),
-        "header": (lambda x: x is None or isinstance(x, bool), "true or false"),
-        "hive": (lambda x: isinstance(x, bool), "true or false"),
-    }
-    for name, value in options.items():
-        good, expected = checks[name]
-        if not good(value):
+def _check_options(files: Files) -> None:
+    for name in OPTIONS:
+        value = getattr(files, name)
+        expected = None if value is None else expected_option(name, value)
+        if value is None and name not in ("delimiter", "header"):
+            expected = expected_option(name, value)
+        if expected is not None:
             raise InputError(f"{name}={value!r}: expected {expected}.", code="data.options", value=value)
-
-
-def _one_sign(text: Any) -> bool:
-    return isinstance(text, str) and len(text) == 1 and text.isascii() and text not in "\r\n\0"
-
-
-def _is_encoding(name: Any) -> bool:
-    try:
-        found = codecs.lookup(name)
-    except (LookupError, TypeError, ValueError):
-        return False
-    return bool(getattr(found, "_is_text_encoding", True)) and found.name not in NOT_PLAIN
+    if files.delimiter == files.quote:
+        raise InputError(
+            f"delimiter and quote are both {files.quote!r}: expected two characters.",
+            code="data.options",
+            value=files.quote,
+        )
 
 
 def local_path(given: str) -> str:

@@ -11,16 +11,15 @@ from typing import Any
 
 from policygraph.errors import DataError
 from policygraph.private.counting import sql
+from policygraph.private.counting.files import folder_columns, united
 from policygraph.private.counting.reading import Files, suffix_of
 from policygraph.private.counting.source import (
     Source,
     connect,
     escaped,
-    folder_columns,
     locked,
     selected,
     stamps_of,
-    united,
     unreadable,
 )
 from policygraph.private.counting.text import _blocks, packing_of

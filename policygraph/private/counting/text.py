@@ -10,7 +10,9 @@ from __future__ import annotations
 import codecs
 import csv
 import os
+import shutil
 import tempfile
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +26,7 @@ from policygraph.private.counting.reading import Files
 
 __all__ = [
     "DELIMITERS",
+    "Folder",
     "Sheet",
     "as_utf8",
     "packing_of",
@@ -110,7 +113,7 @@ def _blocks(path: str) -> Iterator[bytes]:
                     rest = block[cut:]
                 else:
                     rest += block
-                if len(rest) > 2 * BLOCK:
+                if len(rest) > LONGEST:
                     yield rest
                     rest = b""
     except (OSError, EOFError, pyarrow.ArrowException) as cause:
@@ -119,11 +122,19 @@ def _blocks(path: str) -> Iterator[bytes]:
         yield rest
 
 
+class Folder:
+    """A private folder for copies, which goes with the object."""
+
+    def __init__(self) -> None:
+        self.name = tempfile.mkdtemp(prefix="policygraph-")
+        self._end = weakref.finalize(self, shutil.rmtree, self.name, ignore_errors=True)
+
+
 def as_utf8(files: Files, path: str) -> tuple[str, Any]:
     """Path of a text file in UTF-8: its own, or that of a copy that lives as long as the second value."""
     if files.encoding in ("utf-8", "utf-8-sig"):
         return path, None
-    keep = tempfile.TemporaryDirectory(prefix="policygraph-")
+    keep = Folder()
     copy = os.path.join(keep.name, "copy.csv")
     decoder = codecs.getincrementaldecoder(files.encoding)("strict")
     line = 1
@@ -321,7 +332,8 @@ class _Scan:
         """Those places that are not inside quotes."""
         if not len(quotes):
             return places[:0] if self.odd else places
-        return places[(self.odd + np.searchsorted(quotes, places)) % 2 == 0]
+        kept: Places = places[(self.odd + np.searchsorted(quotes, places)) % 2 == 0]
+        return kept
 
     def _check_quotes(self, data: Bytes, quotes: Places, wrong: list[tuple[int, str, str]]) -> None:
         opening = (self.odd + np.arange(len(quotes))) % 2 == 0

@@ -18,6 +18,7 @@ from policygraph.public.constraints.base import AnyDomain
 from policygraph.public.documents import read_text
 from policygraph.public.domain import Domain, Network
 from policygraph.public.files.facts import check_label, check_name, read_facts
+from policygraph.public.files.options import OPTIONS
 from policygraph.public.files.problems import PolicyFileError, Problem, Problems, near, shown
 from policygraph.public.files.releases import combine, read_releases
 from policygraph.public.files.shapes import check_shape
@@ -49,6 +50,9 @@ class PolicyFile:
         Rules for an edge list (``duplicates``, ``loops``); None when there is none.
     cube
         How several tables are published together, as ``pg.Cube(**file.cube)`` takes it; None when the file does not say.
+    reading
+        What is declared about data files (``delimiter``, ``quote``, ``encoding``, ``header``, ``hive``), as ``pg.Files(path, **file.reading)`` takes
+        it; None when the file does not say.
     text
         The file as it was read.
     path
@@ -63,6 +67,7 @@ class PolicyFile:
     text: str = field(default="", repr=False)
     path: str | None = None
     cube: Mapping[str, Any] | None = None
+    reading: Mapping[str, Any] | None = None
 
 
 def load(path: str | os.PathLike[str]) -> PolicyFile:
@@ -143,6 +148,7 @@ def _read(text: str, path: str | None) -> PolicyFile:
                 text=text,
                 path=path,
                 cube=_cube(given.get("cube")),
+                reading={key: data[key] for key in OPTIONS if key in data} or None,
             )
     raise PolicyFileError(source, problems.listed())
 
@@ -325,6 +331,13 @@ def _check_data(given: dict[str, Any], domain: AnyDomain, problems: Problems) ->
     for key in () if network else EDGE_RULES:
         if key in data and not problems.under("data", key):
             problems.add(("data", key), f"{key} is about edge lists: expected it beside [network] only.")
+    if "header" in data and not network and not problems.under("data", "header"):
+        problems.add(("data", "header"), "header is about edge lists: a table always has names of columns.")
+    if data.get("delimiter", ",") == data.get("quote", '"') and not problems.under("data"):
+        problems.add(
+            ("data", "quote" if "quote" in data else "delimiter"),
+            "expected a delimiter other than the quote.",
+        )
     for key in ("unknown", "columns"):
         # A broken entry is reported already, and does not keep the others from being looked at.
         for name, value in (data.get(key) or {}).items() if isinstance(data.get(key), dict) else ():

@@ -23,6 +23,7 @@ from pydantic_core import PydanticCustomError
 
 from policygraph.errors import InputError
 from policygraph.exact import as_fraction
+from policygraph.public.files.options import expected_option
 
 __all__ = ["FACTS", "RELEASES", "File", "Release"]
 
@@ -139,6 +140,16 @@ def _probability(value: Any) -> Any:
     return value
 
 
+def _option(name: str) -> Any:
+    def check(value: Any) -> Any:
+        expected = expected_option(name, value)
+        if expected is not None:
+            raise _wrong(expected)
+        return value
+
+    return PlainValidator(check)
+
+
 def _true(value: Any) -> Any:
     if value is not True:
         raise _wrong("true (or leave it out)")
@@ -204,6 +215,12 @@ Number = Annotated[
 Probability = Annotated[
     Any, PlainValidator(_probability), WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]})
 ]
+ONE_SIGN = {"type": "string", "minLength": 1, "maxLength": 1}
+Delimiter = Annotated[Any, _option("delimiter"), WithJsonSchema(ONE_SIGN)]
+Quote = Annotated[Any, _option("quote"), WithJsonSchema({"type": "string", "maxLength": 1})]
+Encoding = Annotated[Any, _option("encoding"), WithJsonSchema({"type": "string"})]
+Header = Annotated[Any, _option("header"), WithJsonSchema({"type": "boolean"})]
+Hive = Annotated[Any, _option("hive"), WithJsonSchema({"type": "boolean"})]
 Names = list[StrictStr]
 Positive = Annotated[StrictInt, Field(ge=1)]
 
@@ -429,6 +446,16 @@ class Data(_Table):
     )
     duplicates: Literal["error", "merge"] = Field("error", description="Pairs that an edge list has twice.")
     loops: Literal["error", "drop"] = Field("error", description="Loops, where the network has none.")
+    delimiter: Delimiter = Field(
+        None,
+        description="What separates the values of a CSV line; by default what the header line contains of , ; | and tab.",
+    )
+    quote: Quote = Field(
+        None, description="What encloses a CSV value with delimiters or line breaks; '' for none."
+    )
+    encoding: Encoding = Field(None, description="Encoding of a text file; by default utf-8.")
+    header: Header = Field(None, description="Whether a CSV edge list starts with the names of its columns.")
+    hive: Hive = Field(None, description="Whether folders named column=value are columns.")
 
 
 class File(_Table):

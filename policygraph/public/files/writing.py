@@ -19,6 +19,7 @@ def dumps(
     columns: Mapping[str, str] | None = None,
     edges: Mapping[str, str] | None = None,
     cube: Mapping[str, Any] | None = None,
+    reading: Mapping[str, Any] | None = None,
 ) -> str:
     """Write a policy, and what is released under it, as the text of a policy file.
 
@@ -34,6 +35,8 @@ def dumps(
         Rules for an edge list: ``duplicates``, ``loops``.
     cube
         How several tables are published together: arguments of ``pg.Cube``, a strategy by its name.
+    reading
+        What is declared about data files: arguments of ``pg.Files``.
 
     Returns
     -------
@@ -69,8 +72,8 @@ def dumps(
                 f"the query is over {query.domain!r}, the policy over {policy.domain!r}: expected one domain for both.",
                 code="query.domain",
             )
-    if columns or edges:
-        more = {**(edges or {}), **({"columns": dict(columns)} if columns else {})}
+    if columns or edges or reading:
+        more = {**(edges or {}), **({"columns": dict(columns)} if columns else {}), **(reading or {})}
         spec["data"] = {**spec.get("data", {}), **more}
     if cube is not None:
         spec["cube"] = {
