@@ -1038,3 +1038,49 @@ def test_long_files_are_scanned_block_by_block(tmp_path: Path, monkeypatch: pyte
             else:
                 assert meant is not None, raw
                 assert sheet.records == len(meant)
+
+
+def test_policy_files_declare_how_files_are_read(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from policygraph.cli.app import app
+    from policygraph.public.files import dumps, loads
+    from policygraph.public.files.problems import PolicyFileError
+
+    text = "[domain]\na = ['é', 'M']\nb = 3\n[data]\ndelimiter = ';'\nquote = '~'\nencoding = 'latin-1'\nhive = false\n"
+    file = loads(text)
+    assert file.reading == {"delimiter": ";", "quote": "~", "encoding": "latin-1", "hive": False}
+    assert loads(dumps(file.policy, file.releases, reading=file.reading)).reading == file.reading
+    (tmp_path / "p.toml").write_text(text, encoding="utf-8")
+    (tmp_path / "x.csv").write_bytes("a;b\n~é~;1\nM;2\n".encode("latin-1"))
+    asked = [
+        "release",
+        str(tmp_path / "p.toml"),
+        "--data",
+        str(tmp_path / "x.csv"),
+        "--epsilon",
+        "1",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    assert CliRunner().invoke(app, asked).exit_code == 0
+    for wrong in (
+        "delimiter = ';;'",
+        "quote = 1",
+        "encoding = 'klingon'",
+        "header = true",
+        "hive = 'yes'",
+        "delimiter = '\"'",
+    ):
+        with pytest.raises(PolicyFileError) as caught:
+            loads(f"[domain]\na = 2\n[data]\n{wrong}\n")
+        assert [problem.line for problem in caught.value.problems] == [4]
+
+
+@pytest.mark.parametrize(
+    "labels", [[1, 1.0], [0.0, 0], [True, 1], [False, 0.0], [2, "x", 2.0], [-0.0, 0.0], [2**60, float(2**60)]]
+)
+def test_labels_of_equal_value_are_one_label(labels: list[Any]) -> None:
+    with pytest.raises(InputError) as caught:
+        Domain({"a": labels})
+    assert caught.value.code in ("domain.duplicate", "domain.labels")
