@@ -8,7 +8,17 @@ __all__ = ["main"]
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command and exit: 0 success, 2 bad input, 3 refused budget, 1 a fault of ours, 130 stopped."""
-    from policygraph.cli.app import run
+    """Run the command and exit: 0 success, 2 bad input, 3 refused budget, 4 a leak, 1 a fault of ours, 130 stopped."""
+    from policygraph.cli.stopping import guarded
 
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+    def work() -> int:
+        # Most of the time before a command starts goes into imports, and Ctrl-C may come while they run.
+        from policygraph.cli.app import finish, run
+
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                # A label that the terminal cannot show is shown by its code, and is no reason to fail.
+                stream.reconfigure(errors="backslashreplace")
+        return finish(run(sys.argv[1:] if arguments is None else arguments))
+
+    sys.exit(guarded(work))

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
+from contextlib import suppress
 from typing import Any
 
 import typer
 
-from policygraph.cli import asking, audits, budget, comparing, explaining, graphs, policies, releases
+from policygraph.cli import (
+    asking,
+    audits,
+    budget,
+    comparing,
+    explaining,
+    graphs,
+    policies,
+    releases,
+    stopping,
+)
 from policygraph.cli.common import print_json
-from policygraph.errors import PolicyGraphError
+from policygraph.cli.stopping import STOPPED
+from policygraph.errors import InputError, PolicyGraphError, RefusedError, shown
 from policygraph.public.files.problems import PolicyFileError
 from policygraph.version import __version__
 
-__all__ = ["app", "run"]
+__all__ = ["app", "finish", "run"]
 
-STOPPED = 130
 EPILOG = (
-    "Exit status: 0 success, 2 bad input or a refusal to guess, 3 the budget does not allow it, 1 a fault of ours, 130 "
-    "stopped with Ctrl-C. "
+    "Exit status: 0 success, 2 bad input or a refusal to guess, 3 the budget does not allow it, 4 audit found a leak, 1 a fault "
+    "of ours, 130 stopped with Ctrl-C. "
     "Example: policygraph sensitivity policies/census-margins.toml"
 )
 
@@ -30,6 +42,8 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    # Help is shown as it is written: as markup, [cube] would be a colour and vanish.
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -67,38 +81,102 @@ def run(arguments: list[str]) -> int:
     as_json = "--json" in arguments
     try:
         status = app(arguments, prog_name="policygraph", standalone_mode=False)
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-    except PolicyGraphError as refusal:
+    except BaseException as fault:
+        if isinstance(fault, (KeyboardInterrupt, typer.Abort)) or stopping.asked():
+            return _stopped(as_json)
+        if isinstance(fault, SystemExit):
+            return _left(fault)
+        if isinstance(fault, BrokenPipeError):
+            return _unread()
+        if not isinstance(fault, Exception) or os.environ.get("POLICYGRAPH_DEBUG"):
+            raise
+        return _failed(fault, as_json)
+    return (
+        _stopped(as_json)
+        if status == STOPPED or stopping.asked()
+        else status
+        if isinstance(status, int)
+        else 0
+    )
+
+
+def finish(status: int) -> int:
+    """Write out what is still on its way to the output; a failure of that is a failure of the command."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _unread()
+    except (OSError, ValueError, AttributeError) as cause:
+        if sys.stdout is None or sys.stdout.closed:
+            return status
+        _unread()
+        typer.echo(f"policygraph: the output could not be written ({cause}). [cli.system]", err=True)
+        return status or 2
+    return status
+
+
+def _stopped(as_json: bool) -> int:
+    typer.echo("policygraph: stopped", err=True)
+    if as_json:
+        _json_error("stopped", "stopped with Ctrl-C", [])
+    return STOPPED
+
+
+def _left(stop: SystemExit) -> int:
+    """The status of a command that left by itself; a reader who has seen enough is no failure."""
+    cause = stop.__context__
+    if isinstance(cause, OSError) and cause.errno == errno.EPIPE:
+        return _unread()
+    return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+
+
+def _unread() -> int:
+    """Nobody reads the output: what Python still holds of it goes nowhere, without a complaint at the end."""
+    with suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.__stdout__.fileno())  # type: ignore[union-attr]
+    return 0
+
+
+def _failed(fault: Exception, as_json: bool) -> int:
+    """Say what went wrong, and whose fault it is."""
+    # The argument reader's own errors; which class they are depends on its version.
+    if hasattr(fault, "show") and hasattr(fault, "exit_code"):
+        fault.show()
+        if as_json:
+            _json_error("cli.usage", str(fault), [])
+        return int(fault.exit_code)
+    refusal = _refusal(fault)
+    if refusal is not None:
         typer.echo(f"policygraph: {refusal} [{refusal.code}]", err=True)
         if as_json:
             problems = refusal.problems if isinstance(refusal, PolicyFileError) else []
             _json_error(refusal.code, str(refusal), [vars(problem) for problem in problems])
         return refusal.exit_status
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 0
-    except (KeyboardInterrupt, typer.Abort):
-        status = STOPPED
-    except Exception as fault:
-        # The argument reader's own errors; which class they are depends on its version.
-        if hasattr(fault, "show") and hasattr(fault, "exit_code"):
-            fault.show()
-            if as_json:
-                _json_error("cli.usage", str(fault), [])
-            return int(fault.exit_code)
-        if os.environ.get("POLICYGRAPH_DEBUG"):
-            raise
-        text = f"a fault of ours, not of your input: {type(fault).__name__}: {fault}"
-        typer.echo(
-            f"policygraph: {text}\nSet POLICYGRAPH_DEBUG=1 to see where, and please report it.", err=True
+    text = f"a fault of ours, not of your input: {type(fault).__name__}: {fault}"
+    typer.echo(f"policygraph: {text}\nSet POLICYGRAPH_DEBUG=1 to see where, and please report it.", err=True)
+    if as_json:
+        _json_error("fault", text, [])
+    return 1
+
+
+def _refusal(fault: Exception) -> PolicyGraphError | None:
+    """An error raised on purpose, or one of the machine in the words of one; None for a fault of ours."""
+    if isinstance(fault, PolicyGraphError):
+        return fault
+    if isinstance(fault, OSError):
+        where = "" if fault.filename is None else f"{shown(fault.filename, 200)}: "
+        return InputError(
+            f"{where}{fault.strerror or fault}. Check the path, its permissions and the room on the disk.",
+            code="cli.system",
         )
-        if as_json:
-            _json_error("fault", text, [])
-        return 1
-    if status == STOPPED:
-        typer.echo("policygraph: stopped", err=True)
-    return status if isinstance(status, int) else 0
+    if isinstance(fault, MemoryError):
+        return RefusedError(
+            "there is not enough memory for this policy, these data or these options on this machine. Use fewer or coarser "
+            "attributes, or a larger machine.",
+            code="cli.memory",
+        )
+    return None
 
 
 def _json_error(code: str, message: str, problems: list[dict[str, Any]]) -> None:

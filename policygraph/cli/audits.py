@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import typer
 
-from policygraph.cli.common import POLICY_FILE, TIME_LIMIT, one_query, print_json, stage
+from policygraph.cli.common import POLICY_FILE, TIME_LIMIT, loss_option, one_query, print_json, stage
 
-__all__ = ["register"]
+__all__ = ["LEAK", "register"]
+
+LEAK = 4
+"""Exit status when a leak is found: not that of bad input, so that a script can tell them apart."""
 
 
 def register(app: typer.Typer) -> None:
@@ -37,18 +40,17 @@ def audit(
     time_limit: float | None = TIME_LIMIT,
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Run what a policy file releases on made-up neighbouring tables and look for leaks; exit status 2 when one is found.
+    """Run what a policy file releases on made-up neighbouring tables and look for leaks; exit status 4 when one is found.
 
     No data is read. An audit can refute a claimed loss; it cannot prove one.
     """
-    from policygraph.api import loss_of
     from policygraph.private.audit import audit as run
     from policygraph.private.mechanisms import Cube, choose
     from policygraph.private.noise import SecureSource, SeededSource
     from policygraph.public.request import CUT_SHORT, asking
 
+    loss = loss_option(epsilon, rho, delta, default="1")
     read, query = one_query(file)
-    loss = loss_of("1" if epsilon is None and rho is None else epsilon, rho, delta)
     with stage("computing the sensitivity") as tell, asking(time_limit) as request:
         mechanism = None if read.cube is None else Cube(**read.cube)
         ready = (
@@ -65,8 +67,12 @@ def audit(
             progress=tell,
         )
     if as_json:
-        print_json(report.to_dict() | ({"cut_short": True} if request.cut_short else {}))
+        print_json(
+            report.to_dict()
+            | {"leak": not report.passed}
+            | ({"cut_short": True} if request.cut_short else {})
+        )
     else:
         typer.echo(f"{CUT_SHORT}\n{report}" if request.cut_short else str(report))
     if not report.passed:
-        raise typer.Exit(2)
+        raise typer.Exit(LEAK)

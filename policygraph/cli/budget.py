@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Look at and limit what may be spent on a data set.", no_args_is_help=True)
+app = typer.Typer(
+    help="Look at and limit what may be spent on a data set.", no_args_is_help=True, rich_markup_mode=None
+)
 
 LEDGER = typer.Argument(..., metavar="LEDGER", help="The budget file.", show_default=False)
 AS_JSON = typer.Option(False, "--json", help="Print one JSON object.")
@@ -63,7 +65,10 @@ def set_limit(
     from policygraph.public.loss import Epsilon, EpsilonDelta, Rho
 
     if (epsilon is None) == (rho is None) or (delta is not None and epsilon is None):
-        raise InputError("expected --epsilon, --epsilon with --delta, or --rho.", code="cli.limit")
+        raise InputError(
+            "no limit, or more than one: expected --epsilon 2 (or --rho 0.5, or --epsilon 2 --delta 1e-6).",
+            code="cli.limit",
+        )
     limit = (
         Rho(rho)
         if rho is not None

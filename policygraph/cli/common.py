@@ -7,17 +7,21 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from policygraph.errors import InputError
+
+if TYPE_CHECKING:
+    from policygraph.public.loss import Loss
 
 __all__ = [
     "POLICY_FILE",
     "TIME_LIMIT",
     "check_target",
     "data_files",
+    "loss_option",
     "one_query",
     "print_json",
     "stage",
@@ -52,9 +56,30 @@ def one_query(path: str) -> tuple[Any, Any]:
     return file, file.query
 
 
+def loss_option(epsilon: str | None, rho: str | None, delta: str | None, default: str | None = None) -> Loss:
+    """Read the privacy loss from the options; an epsilon by default, when none is given and there is one."""
+    from policygraph.public.loss import loss_of
+
+    given = {"--epsilon": epsilon, "--rho": rho, "--delta": delta}
+    named = [name for name, value in given.items() if value is not None]
+    if named in ([], ["--delta"]) and default is not None:
+        epsilon, named = default, ["--epsilon", *named]
+    if named not in (["--epsilon"], ["--rho"], ["--epsilon", "--delta"]):
+        what = " and ".join(named) if named else "no privacy loss was given"
+        raise InputError(
+            f"{what}: expected --epsilon 1 (or --rho 0.5, or --epsilon 1 --delta 1e-6).", code="release.loss"
+        )
+    return loss_of(epsilon, rho, delta)
+
+
 def print_json(value: Any) -> None:
-    """Print one JSON object."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    """Print one JSON object, with escapes where the output cannot hold a character."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(value, indent=2)
+    typer.echo(text)
 
 
 def check_target(path: Path) -> None:
@@ -82,6 +107,8 @@ def stage(text: str) -> Iterator[Callable[[str], None]]:
         yield lambda _: None
         return
     from rich.console import Console
+    from rich.text import Text
 
-    with Console(stderr=True).status(text) as status:
-        yield lambda now: status.update(now)
+    # As text and not as markup, which would swallow brackets.
+    with Console(stderr=True).status(Text(text)) as status:
+        yield lambda now: status.update(Text(now))

@@ -7,7 +7,16 @@ from typing import Any
 
 import typer
 
-from policygraph.cli.common import POLICY_FILE, TIME_LIMIT, data_files, one_query, print_json, stage, writing
+from policygraph.cli.common import (
+    POLICY_FILE,
+    TIME_LIMIT,
+    data_files,
+    loss_option,
+    one_query,
+    print_json,
+    stage,
+    writing,
+)
 
 __all__ = ["register"]
 
@@ -40,12 +49,12 @@ def compare(
 
     Without --data no data is read. With it the true counts are used as they are: never give it data that is to be protected.
     """
-    from policygraph.api import loss_of, read_data
+    from policygraph.api import read_data
     from policygraph.private.mechanisms.compare import PUBLIC_ONLY
     from policygraph.private.mechanisms.compare import compare as make
 
+    loss = loss_option(epsilon, rho, delta, default="1")
     read, query = one_query(file)
-    loss = loss_of("1" if epsilon is None and rho is None else epsilon, rho, delta)
     if plot is not None:
         from policygraph.public.graphs.drawing import check_picture
 

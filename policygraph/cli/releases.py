@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from policygraph.cli.common import POLICY_FILE, TIME_LIMIT, data_files, one_query, print_json, stage
+from policygraph.cli.common import (
+    POLICY_FILE,
+    TIME_LIMIT,
+    data_files,
+    loss_option,
+    one_query,
+    print_json,
+    stage,
+)
 from policygraph.errors import BudgetError, InputError
+from policygraph.exact import as_fraction
 
 if TYPE_CHECKING:
     from policygraph.published.release import Release
@@ -79,12 +87,13 @@ def release(
 
     A request that is on record in the ledger is written again and costs nothing.
     """
-    from policygraph.api import loss_of, perform
+    from policygraph.api import perform
     from policygraph.private.mechanisms.compare import named_mechanism
     from policygraph.private.noise import SecureSource, SeededSource
     from policygraph.public.loss import loss_from_json
     from policygraph.public.request import asking
 
+    asked = loss_option(epsilon, rho, delta)
     read, query = one_query(file)
     _warn_of_weak(epsilon)
     source = SecureSource() if seed is None else SeededSource(seed)
@@ -107,9 +116,7 @@ def release(
                 delta=delta,
                 ledger=ledger,
                 dataset=dataset,
-                mechanism=named_mechanism(
-                    mechanism, query, read.policy, loss_of(epsilon, rho, delta), read.cube
-                ),
+                mechanism=named_mechanism(mechanism, query, read.policy, asked, read.cube),
                 source=source,
                 columns=read.columns,
                 edges=read.edges,
@@ -184,12 +191,10 @@ def release(
 
 
 def _warn_of_weak(epsilon: str | None) -> None:
-    with suppress(ValueError, ZeroDivisionError):
-        if epsilon is not None and Fraction(epsilon) > WEAK:
-            typer.echo(
-                f"epsilon = {epsilon} gives almost no protection: values around 1 and below are usual",
-                err=True,
-            )
+    if epsilon is not None and as_fraction(epsilon, "epsilon") > WEAK:
+        typer.echo(
+            f"epsilon = {epsilon} gives almost no protection: values around 1 and below are usual", err=True
+        )
 
 
 @contextmanager
