@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from contextlib import suppress
 from typing import Any
@@ -142,22 +143,36 @@ def _failed(fault: Exception, as_json: bool) -> int:
     """Say what went wrong, and whose fault it is."""
     # The argument reader's own errors; which class they are depends on its version.
     if hasattr(fault, "show") and hasattr(fault, "exit_code"):
+        if hasattr(fault, "message"):
+            fault.message = _cut(fault.message)
         fault.show()
         if as_json:
-            _json_error("cli.usage", str(fault), [])
+            _json_error("cli.usage", _cut(str(fault)), [])
         return int(fault.exit_code)
     refusal = _refusal(fault)
     if refusal is not None:
-        typer.echo(f"policygraph: {refusal} [{refusal.code}]", err=True)
+        text = _cut(str(refusal))
+        typer.echo(f"policygraph: {text} [{refusal.code}]", err=True)
         if as_json:
             problems = refusal.problems if isinstance(refusal, PolicyFileError) else []
-            _json_error(refusal.code, str(refusal), [vars(problem) for problem in problems])
+            _json_error(
+                refusal.code,
+                text,
+                [{key: _cut(value) for key, value in vars(problem).items()} for problem in problems],
+            )
         return refusal.exit_status
     text = f"a fault of ours, not of your input: {type(fault).__name__}: {fault}"
     typer.echo(f"policygraph: {text}\nSet POLICYGRAPH_DEBUG=1 to see where, and please report it.", err=True)
     if as_json:
         _json_error("fault", text, [])
     return 1
+
+
+def _cut(text: Any) -> Any:
+    """A message without names of thousands of characters: their beginning is enough to know them by."""
+    if not isinstance(text, str):
+        return text
+    return re.sub(r"\S{300,}", lambda long: long[0][:200] + "...", text)
 
 
 def _refusal(fault: Exception) -> PolicyGraphError | None:
@@ -169,6 +184,11 @@ def _refusal(fault: Exception) -> PolicyGraphError | None:
         return InputError(
             f"{where}{fault.strerror or fault}. Check the path, its permissions and the room on the disk.",
             code="cli.system",
+        )
+    if isinstance(fault, UnicodeEncodeError):
+        return InputError(
+            f"{shown(fault.object)} is no UTF-8 text: expected a name without broken characters.",
+            code="cli.text",
         )
     if isinstance(fault, MemoryError):
         return RefusedError(

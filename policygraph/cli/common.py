@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from policygraph.errors import InputError
+from policygraph.errors import InputError, shown
 
 if TYPE_CHECKING:
     from policygraph.public.loss import Loss
@@ -82,8 +82,21 @@ def print_json(value: Any) -> None:
     typer.echo(text)
 
 
+def check_path(path: Path) -> None:
+    """Refuse a path that libraries which take text only could not write, before any work is done for it."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as cause:
+        raise InputError(
+            f"cannot write {shown(str(path))}: the name is no UTF-8 text. Use another one.",
+            code="cli.target",
+            value=str(path),
+        ) from cause
+
+
 def check_target(path: Path) -> None:
     """Refuse a file that cannot be written before any work is done for it."""
+    check_path(path)
     if path.is_dir() or not path.absolute().parent.is_dir():
         what = "it is a folder" if path.is_dir() else f"the folder {path.absolute().parent} does not exist"
         raise InputError(f"cannot write {path}: {what}.", code="cli.target", value=str(path))

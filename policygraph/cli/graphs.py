@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from pathlib import Path
 from typing import Any
 
@@ -33,19 +34,27 @@ def synthetic(
         "gives their values.",
     ),
     seed: int | None = typer.Option(
-        None, "--seed", help="Make the same graph again; privacy does not depend on it."
+        None, "--seed", min=0, help="Make the same graph again; privacy does not depend on it."
     ),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Make a synthetic graph with exactly the public degrees from released mixing counts; costs no budget."""
+    from policygraph.public.documents import MALFORMED
     from policygraph.public.policy import Policy
     from policygraph.published.networks import synthetic_from_release
     from policygraph.published.release import Release
 
     check_target(to)
     release = Release.from_parquet(folder / "release.parquet" if folder.is_dir() else folder)
-    network = Policy.from_spec(release.record["policy"]).domain
-    public = None if degrees is None else _read_degrees(degrees, network)
+    public = None
+    if degrees is not None:
+        try:
+            network = Policy.from_spec(release.record["policy"]).domain
+        except MALFORMED as cause:
+            raise InputError(
+                f"{folder} has no policy that can be read ({cause}).", code="release.file"
+            ) from cause
+        public = _read_degrees(degrees, network)
     with stage("starting") as show:
         made = synthetic_from_release(release, public, seed=seed, progress=show)
     with writing(to):
@@ -61,6 +70,7 @@ def synthetic(
 
 def _read_degrees(path: Path, network: Any) -> Any:
     """Public degrees from a CSV file; nodes are found by their text."""
+    from policygraph.public.documents import read_text
     from policygraph.public.domain import Network
     from policygraph.published.networks import PublicDegrees
 
@@ -70,7 +80,7 @@ def _read_degrees(path: Path, network: Any) -> Any:
     named = {str(node): node for node in network.nodes}
     found: dict[str, dict[Any, int]] = {side: {} for side in wanted}
     try:
-        with path.open(newline="", encoding="utf-8-sig") as lines:
+        with io.StringIO(read_text(path)) as lines:
             rows = csv.DictReader(lines, skipinitialspace=True)
             if not {"node", *wanted} <= set(rows.fieldnames or ()):
                 raise InputError(
@@ -91,8 +101,14 @@ def _read_degrees(path: Path, network: Any) -> Any:
                     )
                 for side, value in zip(wanted, values, strict=True):
                     found[side][node] = int(value)
-    except (OSError, UnicodeDecodeError) as cause:
-        raise InputError(f"{path} cannot be read ({cause}).", code="networks.degrees") from cause
+    except InputError:
+        raise
+    except (OSError, ValueError, csv.Error) as cause:
+        reason = cause.strerror if isinstance(cause, OSError) else cause
+        raise InputError(
+            f"{path} cannot be read ({reason}): expected a CSV file with the columns node, {', '.join(wanted)}.",
+            code="networks.degrees",
+        ) from cause
     if network.directed:
         return PublicDegrees.of(network, out=found["out"], into=found["in"])
     return PublicDegrees.of(network, found["degree"])

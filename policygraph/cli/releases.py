@@ -12,6 +12,7 @@ import typer
 from policygraph.cli.common import (
     POLICY_FILE,
     TIME_LIMIT,
+    check_path,
     data_files,
     loss_option,
     one_query,
@@ -201,6 +202,7 @@ def _warn_of_weak(epsilon: str | None) -> None:
 def _folder(out: Path) -> Iterator[None]:
     """Make the folder before anything is charged; take it away again, if it is empty, when the release fails."""
     made = []
+    check_path(out)
     try:
         for folder in reversed([out, *out.parents]):
             if not folder.exists():

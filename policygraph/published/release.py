@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.errors import InputError
+from policygraph.errors import InputError, PolicyGraphError
+from policygraph.public.documents import MALFORMED, parse_json
 from policygraph.public.sensitivity.certificate import Sensitivity
 
 __all__ = ["NOT_PRIVATE", "Release", "Table"]
@@ -231,7 +232,25 @@ class Release:
         found = (table.schema.metadata or {}).get(METADATA)
         if found is None:
             raise InputError("this Parquet file is no release: it has no provenance.", code="release.file")
-        record = json.loads(found)
+        try:
+            return cls._of_table(table, parse_json(found))
+        except PolicyGraphError:
+            raise
+        except (*MALFORMED, pa.ArrowException) as cause:
+            raise InputError(
+                f"this release lacks or garbles {str(cause)[:200] or type(cause).__name__}: it was changed after it was written. Give a "
+                "release.parquet as policygraph wrote it.",
+                code="release.file",
+            ) from cause
+
+    @classmethod
+    def _of_table(cls, table: Any, record: Any) -> Release:
+        if not isinstance(record, dict):
+            raise ValueError("its provenance")
+        # Whoever reads a release relies on these.
+        for key in ("policy", "query"):
+            if not isinstance(record[key], dict):
+                raise ValueError(key)
         if "measure" in record:
             from policygraph.published.measures import MeasureRelease
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from policygraph.errors import InputError
+from policygraph.errors import InputError, shown
 from policygraph.exact import Exact, as_fraction
 from policygraph.private.audit.bounds import Claim, binomial_bounds
 from policygraph.private.audit.draws import WATCHED, Ints, Outputs, Randomness, Subject
@@ -31,6 +31,7 @@ __all__ = ["audit"]
 TESTS = 6
 """Events tested at most; few, so that each keeps most of the confidence."""
 FEWEST = 200
+MOST = 1_000_000_000
 """Runs of each table at least: with fewer, no event could refute anything at a useful confidence."""
 
 
@@ -163,9 +164,9 @@ def audit(
 
 
 def _read(samples: int, confidence: Exact) -> tuple[int, float]:
-    if isinstance(samples, bool) or not isinstance(samples, int) or samples < FEWEST:
+    if isinstance(samples, bool) or not isinstance(samples, int) or not FEWEST <= samples <= MOST:
         raise InputError(
-            f"samples={samples!r}: expected an integer >= {FEWEST}. Fewer runs could not show anything.",
+            f"samples={shown(samples)}: expected an integer from {FEWEST} to {MOST:,}. Fewer runs could not show anything.",
             code="audit.samples",
             value=samples,
         )

@@ -46,7 +46,8 @@ def laplace_variance(scale: Exact) -> float:
     half = 1 / (2 * _positive(scale, "scale"))
     if half > 350:
         return 2 * _exp(-2 * half)
-    return 1 / (2 * math.sinh(half) ** 2)
+    square = math.sinh(half) ** 2
+    return 1 / (2 * square) if square else math.inf
 
 
 def gaussian_variance(sigma_squared: Exact) -> float:

@@ -18,6 +18,8 @@ from policygraph.errors import shown as shown_value
 __all__ = ["Places", "PolicyFileError", "Problem", "Problems", "inside", "near", "path_text", "shown"]
 
 Path = tuple[str | int, ...]
+SHOWN = 100
+"""Mistakes of a file that a message lists; all of them are in ``problems``."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,9 @@ class PolicyFileError(InputError):
     def __init__(self, source: str, problems: list[Problem]) -> None:
         self.problems = problems
         count = f"{len(problems)} mistake{'s' if len(problems) != 1 else ''}"
-        lines = "\n".join(f"  {problem}" for problem in problems)
+        lines = "\n".join(f"  {problem}" for problem in problems[:SHOWN])
+        if len(problems) > SHOWN:
+            lines += f"\n  and {len(problems) - SHOWN:,} more"
         super().__init__(f"{source} has {count}\n{lines}", code="file.problems", problems=problems)
 
 
@@ -119,15 +123,19 @@ class Problems:
     def __init__(self, text: str) -> None:
         self.places = Places(text)
         self.found: list[tuple[Path, str]] = []
+        self._at: set[Path] = set()
+        self._around: set[Path] = set()
 
     def add(self, path: Path, message: str) -> None:
         """Note a problem; one place keeps its first."""
-        if all(path != at for at, _ in self.found):
+        if path not in self._at:
             self.found.append((path, message))
+            self._at.add(path)
+            self._around.update(path[:length] for length in range(len(path) + 1))
 
     def under(self, *path: str | int) -> bool:
         """Whether a problem was found at a place or inside it."""
-        return any(at[: len(path)] == path for at, _ in self.found)
+        return path in self._around
 
     def listed(self) -> list[Problem]:
         """Return all of them, in the order of the file."""

@@ -29,6 +29,7 @@ __all__ = ["PolicyFile", "json_schema", "load", "loads"]
 
 EDGE_RULES = ("duplicates", "loops")
 ENDS = ("from", "to")
+DOTTED = re.compile(r"(?m)^[ \t\[]*(?:[^\s=#\"'.\[\]]+[ \t]*\.[ \t]*){100}")
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,12 @@ def _read(text: str, path: str | None) -> PolicyFile:
 
 
 def _parse(text: str, source: str) -> dict[str, Any]:
+    if DOTTED.search(text):
+        # The reader takes a time that grows with the square of the number of dots.
+        raise PolicyFileError(
+            source,
+            [Problem("", "a key has more than a hundred parts with dots between: expected at most ten.")],
+        )
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as cause:

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from policygraph.errors import InputError
+from policygraph.errors import InputError, PolicyGraphError
 from policygraph.public.constraints.degrees import Degrees
+from policygraph.public.documents import MALFORMED
 from policygraph.public.domain import Network
 from policygraph.public.policy import Policy
 from policygraph.public.query import from_spec
@@ -65,8 +66,16 @@ def synthetic_from_release(
     >>> made.notes[0]
     'NOT PRIVATE: the noise of the release came from a seeded source.'
     """
-    policy = Policy.from_spec(release.record["policy"])
-    query = from_spec(policy.domain, release.record["query"])
+    try:
+        policy = Policy.from_spec(release.record["policy"])
+        query = from_spec(policy.domain, release.record["query"])
+    except PolicyGraphError:
+        raise
+    except MALFORMED as cause:
+        raise InputError(
+            f"the release lacks or garbles {str(cause)[:200]}: it was changed after it was written.",
+            code="release.file",
+        ) from cause
     if not isinstance(query, MixingQuery):
         raise InputError(
             f"a release of {query!r}: expected one of mixing counts.", code="networks.release", value=query
