@@ -9,16 +9,21 @@ __all__ = ["main"]
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command and exit: 0 success, 2 bad input, 3 refused budget, 4 a leak, 1 a fault of ours, 130 stopped."""
-    from policygraph.cli.stopping import guarded
+    try:
+        from policygraph.cli.stopping import guarded
 
-    def work() -> int:
-        # Most of the time before a command starts goes into imports, and Ctrl-C may come while they run.
-        from policygraph.cli.app import finish, run
+        status = guarded(lambda: _work(arguments))
+    except KeyboardInterrupt:
+        status = 130
+    sys.exit(status)
 
-        for stream in (sys.stdout, sys.stderr):
-            if hasattr(stream, "reconfigure"):
-                # A label that the terminal cannot show is shown by its code, and is no reason to fail.
-                stream.reconfigure(errors="backslashreplace")
-        return finish(run(sys.argv[1:] if arguments is None else arguments))
 
-    sys.exit(guarded(work))
+def _work(arguments: list[str] | None) -> int:
+    # Most of the time before a command starts goes into imports, and Ctrl-C may come while they run.
+    from policygraph.cli.app import finish, run
+
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            # A label that the terminal cannot show is shown by its code, and is no reason to fail.
+            stream.reconfigure(errors="backslashreplace")
+    return finish(run(sys.argv[1:] if arguments is None else arguments))

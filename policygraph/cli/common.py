@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -74,12 +75,22 @@ def loss_option(epsilon: str | None, rho: str | None, delta: str | None, default
 
 def print_json(value: Any) -> None:
     """Print one JSON object, with escapes where the output cannot hold a character."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
+    value = _finite(value)
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except UnicodeEncodeError:
         text = json.dumps(value, indent=2)
     typer.echo(text)
+
+
+def _finite(value: Any) -> Any:
+    """The value with None in the place of infinity, which JSON does not have."""
+    if isinstance(value, dict):
+        return {key: _finite(below) for key, below in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(below) for below in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def check_path(path: Path) -> None:

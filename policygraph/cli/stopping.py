@@ -59,11 +59,18 @@ def _install() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     signal.signal(signal.SIGINT, _interrupt)
     sys.unraisablehook = _unraisable
-    threading.Thread(target=_wait, name="ctrl-c", daemon=True).start()
+    # A thread that was there before has the signal unblocked: what reaches Python through it is told by a byte in a pipe.
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    for wait in (lambda: signal.sigwait({signal.SIGINT}), lambda: os.read(read, 1)):
+        threading.Thread(target=_wait, args=(wait,), name="ctrl-c", daemon=True).start()
 
 
-def _wait() -> None:
-    signal.sigwait({signal.SIGINT})
+def _wait(wait: Callable[[], object]) -> None:
+    wait()
+    if _asked.is_set():
+        return
     _asked.set()
     signal_main()
     if not _over.wait(GRACE_SECONDS):

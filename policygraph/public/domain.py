@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
-from math import prod
+from math import isfinite, prod
 from typing import Any
 
 import numpy as np
@@ -63,9 +63,9 @@ def _read_labels(where: str, given: int | Sequence[Label]) -> Labels:
                 code="domain.labels",
                 value=label,
             )
-        if label != label:
+        if isinstance(label, float) and not isfinite(label):
             raise InputError(
-                f"{where} has the label nan, which is equal to nothing: expected text such as 'none' instead.",
+                f"{where} has the label {label}, which is no number: expected text such as 'none' instead.",
                 code="domain.labels",
                 value=label,
             )

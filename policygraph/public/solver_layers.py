@@ -99,6 +99,7 @@ def ask_cp_sat(
 
 def careful(solver: Any) -> Any:
     """Give CP-SAT the settings that every call uses; ``Effort.solve`` adds one worker and the limit."""
+    solver.parameters.catch_sigint_signal = False  # a search that Ctrl-C stopped proves nothing
     # presolve is where the public reports of wrong "infeasible" and "optimal" begin (google/or-tools 5274, 5293)
     solver.parameters.cp_model_presolve = False
     solver.parameters.symmetry_level = 0

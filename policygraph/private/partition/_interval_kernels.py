@@ -30,14 +30,14 @@ def _bit_places() -> npt.NDArray[np.int64]:
 _PLACES = _bit_places()
 
 
-@numba.njit(cache=True, boundscheck=False)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, boundscheck=False)  # type: ignore[untyped-decorator]
 def _lowest(word: np.uint64) -> np.int64:
     """Return the place of the lowest bit of a word that is not zero."""
     alone = word & (~word + _ONE)
     return np.int64(_PLACES[np.int64((alone * _BRUIJN) >> np.uint64(58))])
 
 
-@numba.njit(cache=True, boundscheck=False)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, boundscheck=False)  # type: ignore[untyped-decorator]
 def _highest(word: np.uint64) -> np.int64:
     """Return the place of the highest bit of a word that is not zero."""
     filled = word
@@ -51,7 +51,7 @@ def _highest(word: np.uint64) -> np.int64:
     return np.int64(_PLACES[np.int64((alone * _BRUIJN) >> np.uint64(58))])
 
 
-@numba.njit(cache=True, boundscheck=False)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, boundscheck=False)  # type: ignore[untyped-decorator]
 def _insert(bits: Words, starts: Ints, at: np.int64) -> None:
     """Put a number into the set: one word for 64 numbers, one bit above for each word that is not empty."""
     for level in range(starts.size - 1):
@@ -63,7 +63,7 @@ def _insert(bits: Words, starts: Ints, at: np.int64) -> None:
         at >>= 6
 
 
-@numba.njit(cache=True, boundscheck=False)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, boundscheck=False)  # type: ignore[untyped-decorator]
 def _remove(bits: Words, starts: Ints, at: np.int64) -> None:
     for level in range(starts.size - 1):
         word = starts[level] + (at >> 6)
@@ -73,7 +73,7 @@ def _remove(bits: Words, starts: Ints, at: np.int64) -> None:
         at >>= 6
 
 
-@numba.njit(cache=True, boundscheck=False)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, boundscheck=False)  # type: ignore[untyped-decorator]
 def _next(bits: Words, starts: Ints, member: np.int64) -> np.int64:
     """Return the smallest member above a number; there must be one."""
     at, level = np.int64(member), 0
@@ -88,7 +88,7 @@ def _next(bits: Words, starts: Ints, member: np.int64) -> np.int64:
     return np.int64(at)
 
 
-@numba.njit(cache=True, boundscheck=False)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, boundscheck=False)  # type: ignore[untyped-decorator]
 def _previous(bits: Words, starts: Ints, member: np.int64) -> np.int64:
     """Return the largest member below a number; there must be one."""
     at, level = np.int64(member), 0
@@ -103,7 +103,7 @@ def _previous(bits: Words, starts: Ints, member: np.int64) -> np.int64:
     return np.int64(at)
 
 
-@numba.njit(cache=True, boundscheck=False)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, boundscheck=False)  # type: ignore[untyped-decorator]
 def deviations(rank: Ints, ascending: Ints, length: int, out: Ints) -> None:
     """Fill ``out[s]`` with the least sum of distances of the values s, ..., s + length - 1 from one number.
 
@@ -164,7 +164,7 @@ def deviations(rank: Ints, ascending: Ints, length: int, out: Ints) -> None:
         out[s] = total - 2 * low - middle
 
 
-@numba.njit(cache=True, boundscheck=False)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, boundscheck=False)  # type: ignore[untyped-decorator]
 def cheapest(costs: Ints, lengths: Ints, came: Ints) -> None:
     """Fill ``came[t]`` with the number of the last length of the cheapest partition of the first t cells.
 

@@ -11,7 +11,7 @@ __all__ = ["union_deviations"]
 Ints = npt.NDArray[np.int64]
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def union_deviations(values: Ints, starts: Ints, out: Ints) -> None:
     """Fill ``out[a, b]`` with the deviation of the union of two buckets, and ``out[a, a]`` with that of one.
 

@@ -11,7 +11,7 @@ __all__ = ["joined"]
 Cells = npt.NDArray[np.int64]
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def joined(n: int, u: Cells, v: Cells) -> tuple[int, Cells]:
     """Return the number of components, and that of each vertex in the order of their smallest members.
 

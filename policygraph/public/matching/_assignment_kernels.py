@@ -15,7 +15,7 @@ __all__ = ["assign", "potentials_of"]
 Ints = npt.NDArray[np.int64]
 
 
-@numba.njit(cache=True, boundscheck=False)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, boundscheck=False)  # type: ignore[untyped-decorator]
 def _reduce(cost: Ints, column_of: Ints, row_of: Ints, v: Ints) -> None:
     """Start: each column gets its least entry as potential, and rows take columns that nobody else wants."""
     n = cost.shape[0]
@@ -35,7 +35,7 @@ def _reduce(cost: Ints, column_of: Ints, row_of: Ints, v: Ints) -> None:
             row_of[j] = i
 
 
-@numba.njit(cache=True, boundscheck=False)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, boundscheck=False)  # type: ignore[untyped-decorator]
 def _bid(cost: Ints, column_of: Ints, row_of: Ints, v: Ints, free: Ints, count: int, most: int) -> int:
     """Rows without a column take their best one and lower its potential to the second best; return how many are left."""
     n = cost.shape[0]
@@ -78,7 +78,7 @@ def _bid(cost: Ints, column_of: Ints, row_of: Ints, v: Ints, free: Ints, count: 
     return left
 
 
-@numba.njit(cache=True, boundscheck=False)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, boundscheck=False)  # type: ignore[untyped-decorator]
 def assign(cost: Ints, column_of: Ints, u: Ints, v: Ints) -> None:
     """Fill ``column_of`` with a cheapest permutation, and u, v with potentials: u[i] + v[j] <= cost[i, j], equal where used.
 
@@ -163,7 +163,7 @@ def assign(cost: Ints, column_of: Ints, u: Ints, v: Ints) -> None:
         u[i] = cost[i, column_of[i]] - v[column_of[i]]
 
 
-@numba.njit(cache=True, boundscheck=False)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, boundscheck=False)  # type: ignore[untyped-decorator]
 def potentials_of(cost: Ints, target: Ints, rows: Ints, columns: Ints) -> bool:
     """Find potentials that are tight on an assignment and nowhere above the costs; False when it is not optimal.
 

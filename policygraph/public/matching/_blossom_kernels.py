@@ -25,7 +25,7 @@ _EDGE, _SINGLE, _EXPAND = 0, 1, 2
 _FREE, _OUTER, _INNER = 0, 1, 2
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def shared(u: Ints, v: Ints, innermost: Ints, around: Ints, depth: Ints, total: Ints, out: Ints) -> None:
     """Add to ``out`` the values of all nested sets that hold both ends of a pair.
 
@@ -43,7 +43,7 @@ def shared(u: Ints, v: Ints, innermost: Ints, around: Ints, depth: Ints, total: 
             out[i] += total[a]
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _members(node: int, n: int, first: Ints, following: Ints, out: Ints, stack: Ints) -> int:
     """Write the vertices of a node into ``out`` and return how many there are."""
     count, depth = 0, 1
@@ -65,7 +65,7 @@ def _members(node: int, n: int, first: Ints, following: Ints, out: Ints, stack: 
     return count
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _rebase(
     node: int,
     vertex: int,
@@ -101,7 +101,7 @@ def _rebase(
             one = following[two]
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def cover(
     starts: Ints,
     ends: Ints,

@@ -23,14 +23,14 @@ NOT_UNIT = 2
 """Stands for the height of a reducer whose masks do not tell all of it."""
 
 
-@numba.njit(cache=True, boundscheck=False)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, boundscheck=False)  # type: ignore[untyped-decorator]
 def _slot(key: np.uint64, mask: np.uint64) -> np.uint64:
     """Return where the search for a key starts."""
     mixed = (key ^ (key >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
     return (mixed >> np.uint64(17)) & mask
 
 
-@numba.njit(cache=True, boundscheck=False)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, boundscheck=False)  # type: ignore[untyped-decorator]
 def fill_table(table: Longs, keys: Masks, count: int) -> None:
     """Enter the first ``count`` keys into an empty table."""
     mask = np.uint64(table.size - 1)
@@ -41,7 +41,7 @@ def fill_table(table: Longs, keys: Masks, count: int) -> None:
         table[slot] = entry
 
 
-@numba.njit(cache=True, boundscheck=False)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, boundscheck=False)  # type: ignore[untyped-decorator]
 def _below(small: Ints, large: Ints, sign: int, coordinates: Longs) -> bool:
     """Tell whether sign * small is conformally below large on the coordinates."""
     for position in range(coordinates.size):
@@ -55,7 +55,7 @@ def _below(small: Ints, large: Ints, sign: int, coordinates: Longs) -> bool:
     return True
 
 
-@numba.njit(cache=True, boundscheck=False)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, boundscheck=False)  # type: ignore[untyped-decorator]
 def _forbid(
     f: int,
     positive: Masks,
@@ -110,7 +110,7 @@ def _forbid(
                         forbid[f, h, words + w] |= downs & ~negative[f, w]
 
 
-@numba.njit(cache=True, boundscheck=False)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, boundscheck=False)  # type: ignore[untyped-decorator]
 def _bits(word: np.uint64) -> int:
     """Count the bits of a word."""
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
@@ -119,7 +119,7 @@ def _bits(word: np.uint64) -> int:
     return int((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@numba.njit(cache=True, boundscheck=False)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, boundscheck=False)  # type: ignore[untyped-decorator]
 def _list_reducers(
     f: int,
     positive: Masks,
@@ -169,7 +169,7 @@ def _list_reducers(
     return total
 
 
-@numba.njit(cache=True, boundscheck=False)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, boundscheck=False)  # type: ignore[untyped-decorator]
 def pair_rows(
     vectors: Ints,
     positive: Masks,

@@ -14,7 +14,7 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def by_height(order: Places, parent: Places) -> Places:
     """All cells by their height above the leaves, cells of one height ascending; ``order`` has parents first.
 
@@ -42,7 +42,7 @@ def by_height(order: Places, parent: Places) -> Places:
     return out
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def subtree_sums(out: Ints, order: Places, parents: Places) -> None:
     """Replace the value of each cell by the sum below it.
 
@@ -53,7 +53,7 @@ def subtree_sums(out: Ints, order: Places, parents: Places) -> None:
             out[parents[i]] += out[order[i]]
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def children_apart(sums: Ints, parent: Places, out: Ints) -> None:
     """Undo :func:`subtree_sums`: take from ``out``, a copy of the sums, those of the children of each cell."""
     for v in range(sums.size):
@@ -61,7 +61,7 @@ def children_apart(sums: Ints, parent: Places, out: Ints) -> None:
             out[parent[v]] -= sums[v]
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def preorder(order: Places, above: Places) -> Ints:
     """Place of ``order[i]`` in an order in which every subtree is one piece and a parent comes last."""
     n = order.size
@@ -83,7 +83,7 @@ def preorder(order: Places, above: Places) -> Ints:
     return n - 1 - place
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def tree_distances(u: Ints, v: Ints, parent: Places, depth: Ints) -> Ints:
     """Edges on the path between two cells of a forest whose roots (parent -1) hang on one vertex of depth 0."""
     out = np.empty(u.size, dtype=np.int64)
@@ -99,7 +99,7 @@ def tree_distances(u: Ints, v: Ints, parent: Places, depth: Ints) -> Ints:
     return out
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def forest_solve(right: Floats, diagonal: Floats, above: Places, inside: Bools) -> Floats:
     """Solve L m = b on some cells of a forest, m = 0 elsewhere: elimination from the leaves, then back from the roots."""
     n = right.size

@@ -11,7 +11,7 @@ __all__ = ["pool_lines"]
 Floats = npt.NDArray[np.float64]
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def pool_lines(lines: Floats) -> Floats:
     """Nearest non-decreasing values of each row, by pooling adjacent violators; linear time."""
     rows, n = lines.shape

@@ -12,7 +12,7 @@ Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.signedinteger]
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def relaxed(
     cells: Floats, starts: Places, others: Places, entries: Floats, sweeps: int, factor: float
 ) -> Floats:

@@ -279,6 +279,7 @@ def _searched(
         if wider == 0:
             model.minimize(sum(cost * cell for cost, cell in zip(costs, cells, strict=True)))
         solver = cp_model.CpSolver()
+        solver.parameters.catch_sigint_signal = False  # a search that Ctrl-C stopped proves nothing
         solver.parameters.max_deterministic_time = SEARCHED
         solver.parameters.num_workers = 1
         solver.parameters.random_seed = 1

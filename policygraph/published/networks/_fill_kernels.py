@@ -14,7 +14,7 @@ from numba import njit
 __all__ = ["fill_between", "fill_inside"]
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _first_at_most(needs: Any, low: Any, value: Any) -> Any:
     """First position from ``low`` on whose need is at most ``value``; needs descend."""
     high = len(needs)
@@ -27,7 +27,7 @@ def _first_at_most(needs: Any, low: Any, value: Any) -> Any:
     return low
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _take(needs: Any, order: Any, low: Any, count: Any, skipped: Any, out: Any, used: Any) -> Any:
     """Lower the ``count`` largest needs from ``low`` on by one and note whose they are.
 
@@ -55,7 +55,7 @@ def _take(needs: Any, order: Any, low: Any, count: Any, skipped: Any, out: Any, 
     return used
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def fill_between(ends: Any, turns: Any, needs: Any, order: Any, own: Any, tails: Any, heads: Any) -> Any:
     """Join each node on the left, in turn, to the nodes on the right that need most; return the number of edges.
 
@@ -86,7 +86,7 @@ def fill_between(ends: Any, turns: Any, needs: Any, order: Any, own: Any, tails:
     return used
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def fill_inside(needs: Any, order: Any, tails: Any, heads: Any) -> Any:
     """Join the node that needs most to those that need most after it, and so on; return the number of edges.
 

@@ -15,7 +15,7 @@ __all__ = ["run_switches"]
 EMPTY = -1
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _mix(state: Any) -> Any:
     """Splitmix64: one step of a small generator; post-processing needs no secret words."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -25,12 +25,12 @@ def _mix(state: Any) -> Any:
     return z ^ (z >> np.uint64(31))
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _below(state: Any, n: Any) -> Any:
     return np.int64((_mix(state) >> np.uint64(1)) % np.uint64(n))
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _slot(keys: Any, key: Any) -> Any:
     """Where a key is, or the free place where it would be."""
     mask = np.uint64(len(keys) - 1)
@@ -41,14 +41,14 @@ def _slot(keys: Any, key: Any) -> Any:
     return at
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _key(u: Any, v: Any, n: Any, directed: Any) -> Any:
     if directed or u <= v:
         return u * n + v
     return v * n + u
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _build(tail: Any, head: Any, n: Any, directed: Any, keys: Any, times: Any) -> Any:
     keys[:] = EMPTY
     times[:] = 0
@@ -63,13 +63,13 @@ def _build(tail: Any, head: Any, n: Any, directed: Any, keys: Any, times: Any) -
     return used
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _times(keys: Any, times: Any, key: Any) -> Any:
     at = _slot(keys, key)
     return times[at] if keys[at] == key else 0
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _add(keys: Any, times: Any, key: Any, amount: Any) -> Any:
     """Change how often a pair is joined; 1 if a place was newly used."""
     at = _slot(keys, key)
@@ -81,7 +81,7 @@ def _add(keys: Any, times: Any, key: Any, amount: Any) -> Any:
     return fresh
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _bad(tail: Any, head: Any, n: Any, directed: Any, loops: Any, keys: Any, times: Any, out: Any) -> Any:
     """List the edges that are loops or share their pair; return how many."""
     found = 0
@@ -93,7 +93,7 @@ def _bad(tail: Any, head: Any, n: Any, directed: Any, loops: Any, keys: Any, tim
     return found
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _faults(keys: Any, times: Any, key: Any, is_loop: Any, amount: Any) -> Any:
     """Change of the number of faults (surplus edges, loops) when a pair is joined once more or once less, which is done."""
     before = _times(keys, times, key)
@@ -102,7 +102,7 @@ def _faults(keys: Any, times: Any, key: Any, is_loop: Any, amount: Any) -> Any:
     return change + (amount if is_loop else 0)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def run_switches(
     tail: Any,
     head: Any,
@@ -209,7 +209,7 @@ def run_switches(
     return faults, distance, made
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _bump(counts: Any, target: Any, g: Any, h: Any, amount: Any, directed: Any) -> Any:
     """Change one count; return the change of the distance."""
     if not directed and g > h:
@@ -221,7 +221,7 @@ def _bump(counts: Any, target: Any, g: Any, h: Any, amount: Any, directed: Any) 
     return abs(counts[g, h] - target[g, h]) - before
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _shift(counts: Any, target: Any, ga: Any, gb: Any, gc: Any, gd: Any, directed: Any) -> Any:
     """Change of the distance when edges between groups ga gb, gc gd become ga gd, gc gb; the counts are changed."""
     moved = _bump(counts, target, ga, gb, -1, directed)

@@ -308,6 +308,7 @@ def _by_program(
             errors.append(error)
         model.minimize(sum(errors))
         solver = cp_model.CpSolver()
+        solver.parameters.catch_sigint_signal = False  # a search that Ctrl-C stopped proves nothing
         solver.parameters.max_deterministic_time = SEARCHED
         solver.parameters.num_workers = 1
         solver.parameters.random_seed = 1

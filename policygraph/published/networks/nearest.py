@@ -174,6 +174,7 @@ def _by_program(
     else:
         model.minimize(cp_model.LinearExpr.weighted_sum(pairs, cost.tolist()))
     solver = cp_model.CpSolver()
+    solver.parameters.catch_sigint_signal = False  # a search that Ctrl-C stopped proves nothing
     solver.parameters.max_deterministic_time = SEARCHED
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 1
