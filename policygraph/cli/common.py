@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "POLICY_FILE",
     "TIME_LIMIT",
+    "check_path",
     "check_target",
     "data_files",
     "loss_option",

@@ -199,7 +199,6 @@ def _solve(model: Any, effort: Effort) -> tuple[Any, Any]:
 
     solver = cp_model.CpSolver()
     solver.parameters.catch_sigint_signal = False  # a search that Ctrl-C stopped proves nothing
-    solver.parameters.num_workers = 1
     solver.parameters.random_seed = 1
     status = effort.solve(solver, model)
     effort.spend(STARTING)
