@@ -1,9 +1,9 @@
 """The ledger under the clock and under fire: time of a charge, kills at random points, a race for the rest.
 
-    python benchmarks/ledger.py                     everything: timing, 1,000 kills, 20 races
+    python benchmarks/ledger.py                     everything: timing, 1,000 kills of each kind, 20 races
     python benchmarks/ledger.py --kills 50 --races 2 --charges 0 --json
 
-Exit status 1 if a charge was lost, a file became unreadable, or a limit was overspent.
+Exit status 1 if a charge or a release was lost, a request charged twice, a file became unreadable, or a limit was overspent.
 """
 
 from __future__ import annotations
@@ -124,6 +124,73 @@ def kills(folder: Path, count: int, seed: int) -> dict[str, int]:
     return figures
 
 
+def release_kills(folder: Path, count: int, seed: int) -> dict[str, int]:
+    """SIGKILL a process in the middle of a release, then ask once more: nothing may be lost, and nothing charged twice."""
+    import policygraph as pg
+
+    rng = random.Random(seed)
+    domain = pg.Domain({"age": 50})
+    query, policy, data = pg.queries.identity(domain), pg.Policy(domain), list(range(50))
+
+    def ask(path: Path, number: int) -> list[int]:
+        made = pg.release(query, policy, data, epsilon=Fraction(1, number + 1), ledger=path)
+        return [int(value) for value in made.values()]
+
+    figures = dict.fromkeys(
+        (
+            "kills",
+            "before_the_charge",
+            "waiting",
+            "completed",
+            "charges_lost",
+            "releases_lost",
+            "charged_twice",
+        ),
+        0,
+    )
+    warm = folder / "warm-release.db"
+    start = time.perf_counter()
+    for number in range(10):
+        ask(warm, number)
+    window = 1.3 * (time.perf_counter() - start) / 10
+    path = folder / "release-kills.db"
+    for number in range(count):
+        if number % 50 == 0:
+            path = folder / f"release-kills-{number}.db"
+            Ledger(path)
+        figures["kills"] += 1
+        before = len(Ledger(path).history())
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                os.close(read)
+                os.write(write, json.dumps(ask(path, number)).encode())
+                time.sleep(60)
+            finally:
+                os._exit(1)
+        os.close(write)
+        time.sleep(rng.uniform(0, window))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        with os.fdopen(read, "rb") as pipe:
+            told = pipe.read()
+        entries = Ledger(path).history()[before:]
+        figures["before_the_charge"] += not entries
+        figures["waiting"] += any(entry.status == "charged" for entry in entries)
+        figures["completed"] += any(entry.status == "completed" for entry in entries)
+        again = ask(path, number)
+        after = Ledger(path).history()[before:]
+        figures["charges_lost"] += [entry.number for entry in entries] != [entry.number for entry in after][
+            : len(entries)
+        ]
+        figures["charges_lost"] += not after
+        figures["charged_twice"] += len(after) > 1
+        figures["releases_lost"] += any(entry.status != "completed" for entry in after)
+        figures["releases_lost"] += bool(told) and json.loads(told) != again
+    return figures
+
+
 def race(path: Path, workers: int) -> tuple[int, Fraction]:
     """Let processes spend tenths of one epsilon until they are refused; give the charges and the sum."""
     ledger = Ledger(path)
@@ -177,6 +244,7 @@ def main() -> int:
         if options.charges:
             report["timing"] = timing(folder, options.charges)
         report["kills"] = kills(folder, options.kills, options.seed)
+        report["release_kills"] = release_kills(folder, options.kills, options.seed)
         outcomes = [race(folder / f"race-{number}.db", options.workers) for number in range(options.races)]
         report["races"] = {
             "races": len(outcomes),
@@ -185,6 +253,7 @@ def main() -> int:
             "not_exactly_spent": sum((charges, spent) != (10, 1) for charges, spent in outcomes),
         }
     bad = report["kills"]["lost"] + report["kills"]["unreadable"] + report["races"]["not_exactly_spent"]
+    bad += sum(report["release_kills"][key] for key in ("charges_lost", "releases_lost", "charged_twice"))
     if options.json:
         print(json.dumps(report))
     else:

@@ -578,6 +578,10 @@ def test_kills_at_random_points_and_a_race_for_the_rest():
     assert report["kills"]["lost"] == report["kills"]["unreadable"] == 0
     assert report["kills"]["interrupted_commits"] > 0
     assert report["kills"]["released"] > 0
+    again = report["release_kills"]
+    assert again["kills"] == 50
+    assert again["charges_lost"] == again["releases_lost"] == again["charged_twice"] == 0
+    assert again["before_the_charge"] + again["waiting"] + again["completed"] == 50
     assert report["races"] == {"races": 2, "workers": 8, "overspent": 0, "not_exactly_spent": 0}
 
 

@@ -97,9 +97,11 @@ def ask(
         if out is not None:
             from pyarrow import csv
 
+            from policygraph.public.output import replacing
+
             try:
-                with writing(out):
-                    csv.write_csv(made.arrow(), out)
+                with writing(out), replacing(out) as draft:
+                    csv.write_csv(made.arrow(), draft)
             except InputError as cause:
                 raise InputError(
                     f"{cause} What was measured is on record: the same question costs nothing.",

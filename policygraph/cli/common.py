@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from policygraph.errors import InputError, shown
+from policygraph.public.output import check_place
 
 if TYPE_CHECKING:
     from policygraph.public.loss import Loss
@@ -109,6 +110,7 @@ def check_path(path: Path) -> None:
 def check_target(path: Path) -> None:
     """Refuse a file that cannot be written before any work is done for it."""
     check_path(path)
+    check_place(path)
     if path.is_dir() or not path.absolute().parent.is_dir():
         what = "it is a folder" if path.is_dir() else f"the folder {path.absolute().parent} does not exist"
         raise InputError(f"cannot write {path}: {what}.", code="cli.target", value=str(path))

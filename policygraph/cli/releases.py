@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -208,9 +210,9 @@ def _folder(out: Path) -> Iterator[None]:
             if not folder.exists():
                 folder.mkdir()
                 made.append(folder)
-        probe = out / ".policygraph-test"
-        probe.touch()
-        probe.unlink()
+        handle, probe = tempfile.mkstemp(prefix=".policygraph-", dir=out)
+        os.close(handle)
+        os.unlink(probe)
     except OSError as cause:
         _remove(made)
         raise InputError(
@@ -219,10 +221,11 @@ def _folder(out: Path) -> Iterator[None]:
             value=str(out),
         ) from cause
     for name in WRITTEN:
-        if (out / name).is_dir():
+        if (out / name).is_dir() or (out / name).is_symlink():
             _remove(made)
+            what = "link" if (out / name).is_symlink() else "folder"
             raise InputError(
-                f"--out {out}: {name} is a folder there, and a file of this name is to be written. Nothing was charged.",
+                f"--out {out}: {name} is a {what} there, and a file of this name is to be written. Nothing was charged.",
                 code="release.folder",
                 value=name,
             )
@@ -240,7 +243,7 @@ def _remove(folders: list[Path]) -> None:
 
 
 def _refuse_files(out: Path) -> None:
-    found = [name for name in WRITTEN if (out / name).exists()]
+    found = [name for name in WRITTEN if os.path.lexists(out / name)]
     if found:
         raise InputError(
             f"--out {out} holds {', '.join(found)} of another release. Name another folder, or say --overwrite. "

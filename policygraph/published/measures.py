@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from policygraph.errors import InputError
 from policygraph.public.measure import Measure
+from policygraph.public.output import replacing
 from policygraph.published.release import Release, Table, _free, _writing, plain
 
 __all__ = ["UNDEFINED", "AverageTable", "MeasureRelease", "average_table", "ratio_intervals"]
@@ -193,8 +194,8 @@ class MeasureRelease(Release):
             data["tables"] = [_plain_table(table) for table in self.tables]
         text = json.dumps(data, indent=2, ensure_ascii=False)
         if path is not None:
-            with _writing(path):
-                Path(path).write_text(text + "\n", encoding="utf-8")
+            with _writing(path), replacing(path) as draft:
+                draft.write_text(text + "\n", encoding="utf-8")
         return text
 
     @classmethod

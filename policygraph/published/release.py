@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from policygraph.errors import InputError, PolicyGraphError
 from policygraph.public.documents import MALFORMED, parse_json
+from policygraph.public.output import replacing, write_all
 from policygraph.public.sensitivity.certificate import Sensitivity
 
 __all__ = ["NOT_PRIVATE", "Release", "Table"]
@@ -130,6 +131,8 @@ class Release:
 
         names = list(dict.fromkeys(column for table in tables for column in table.columns))
         pieces = []
+        # Whole numbers beside others become floats as they are: the engine would refuse those beyond 2^53.
+        mixed = len({np.asarray(table.values).dtype.kind for table in tables}) > 1
         for table in tables:
             height = len(table.values)
             columns: dict[str, Any] = {}
@@ -140,7 +143,9 @@ class Release:
                     columns[name] = pa.array(table.labels[table.columns.index(name)])
                 else:
                     columns[name] = pa.nulls(height)
-            columns[_free("value", names)] = pa.array(table.values)
+            columns[_free("value", names)] = pa.array(
+                np.asarray(table.values, dtype=np.float64) if mixed else table.values
+            )
             columns[_free("standard_deviation", names)] = pa.array(np.full(height, table.deviation))
             columns[_free("within_95", names)] = pa.array(np.full(height, table.within_95))
             if not self.private:
@@ -152,15 +157,23 @@ class Release:
         """Write all tables into one Parquet file; the provenance is in its metadata (key ``policygraph``)."""
         import pyarrow.parquet as pq
 
-        with _writing(path):
-            pq.write_table(self.table(), path)
+        made = self.table()
+        if hasattr(path, "write"):
+            pq.write_table(made, path)
+            return
+        with _writing(path), replacing(path) as draft:
+            pq.write_table(made, draft)
 
     def to_csv(self, path: Any) -> None:
         """Write all tables into one CSV file; the provenance goes beside it, see :meth:`to_json`."""
         from pyarrow import csv
 
-        with _writing(path):
-            csv.write_csv(self.table(), path)
+        made = self.table()
+        if hasattr(path, "write"):
+            csv.write_csv(made, path)
+            return
+        with _writing(path), replacing(path) as draft:
+            csv.write_csv(made, draft)
 
     def to_json(self, path: str | Path | None = None, *, values: bool = True) -> str:
         """Write the provenance, with the tables unless ``values`` is false; to a file when a path is given."""
@@ -180,12 +193,14 @@ class Release:
             ]
         text = json.dumps(data, indent=2, ensure_ascii=False)
         if path is not None:
-            with _writing(path):
-                Path(path).write_text(text + "\n", encoding="utf-8")
+            with _writing(path), replacing(path) as draft:
+                draft.write_text(text + "\n", encoding="utf-8")
         return text
 
     def write(self, folder: str | Path) -> dict[str, str]:
         """Write ``release.parquet``, ``release.csv``, ``release.json`` and ``certificate.json`` into a folder.
+
+        All four are complete before the first one appears; what is not to be written through a link is refused.
 
         Returns
         -------
@@ -197,15 +212,17 @@ class Release:
             out.mkdir(parents=True, exist_ok=True)
         except OSError as cause:
             raise InputError(f"cannot write into {out}: {cause.strerror}.", code="release.folder") from cause
-        self.to_parquet(out / "release.parquet")
-        self.to_csv(out / "release.csv")
         small = sum(len(table.values) for table in self.tables) <= JSON_VALUES
-        self.to_json(out / "release.json", values=small)
-        (out / "certificate.json").write_text(
-            json.dumps(self.record["certificate"], indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
-        names = ("release.parquet", "release.csv", "release.json", "certificate.json")
-        return {name: str(out / name) for name in names}
+        certificate = json.dumps(self.record["certificate"], indent=2, ensure_ascii=False) + "\n"
+        writers: dict[str, Callable[[Path], Any]] = {
+            "release.parquet": self.to_parquet,
+            "release.csv": self.to_csv,
+            "release.json": lambda path: self.to_json(path, values=small),
+            "certificate.json": lambda path: path.write_text(certificate, encoding="utf-8"),
+        }
+        with _writing(out):
+            write_all({out / name: write for name, write in writers.items()})
+        return {name: str(out / name) for name in writers}
 
     def to_bytes(self) -> bytes:
         """The whole release as the bytes of a Parquet file."""

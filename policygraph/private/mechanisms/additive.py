@@ -63,6 +63,8 @@ class Additive(Calibrated):
     loss: Loss
     sensitivity: Sensitivity
 
+    most_reach = 1 << 61
+
     @cached_property
     def parameter(self) -> Fraction:
         """Scale Delta / epsilon of the Laplace law, or variance Delta^2 / (2 rho) of the Gaussian one."""

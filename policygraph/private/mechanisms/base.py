@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, TypeVar
+from math import ceil, isqrt
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +42,7 @@ __all__ = [
     "check_drawable",
     "check_loss",
     "marked",
+    "records_of",
     "true_answers",
 ]
 
@@ -92,6 +94,8 @@ class Calibrated(ABC):
     query: Query
     policy: Policy
     loss: Loss
+    most_reach: ClassVar[int] = 1 << 48
+    """What :meth:`reach` must stay below. Floating-point numbers are at ease with this much; mechanisms that add whole numbers only take more."""
     sensitivity: Sensitivity | None
     """What the noise was scaled to; None for a mechanism that scales nothing to a sensitivity."""
 
@@ -147,9 +151,38 @@ class Calibrated(ABC):
         """Return one sentence for each stage, for people who read the release."""
 
     def check(self, table: Any) -> None:
-        """Raise for data that this cannot run on; asked before anything is charged."""
+        """Raise for data that this cannot run on; asked before anything is charged.
+
+        Raises
+        ------
+        RefusedError
+            When the numbers on the way to a release could leave 64-bit integers, or what the mechanism computes with.
+        """
         if hasattr(table, "domain"):
             self.query.check_domain(table.domain)
+        self.check_reach(records_of(table))
+
+    def check_reach(self, records: int) -> None:
+        """Refuse so many records that a number on the way to a release could be too large, before any product is formed."""
+        if self.reach(records) >= self.most_reach:
+            raise RefusedError(
+                f"so many records, times what one of them can add to a number that {self.mechanism} works with, are too many: expected below "
+                f"2**{self.most_reach.bit_length() - 1}. Nothing was charged. Use a coarser unit, smaller weights or another mechanism.",
+                code="query.overflow",
+            )
+
+    def reach(self, records: int) -> int:
+        """A bound on the absolute values of all numbers on the way to a release of so many records, noise included; exact integers."""
+        queries = [self.query] + ([self.centre] if self.centre is not None else [])
+        most = max(query.most_answer(records) for query in queries) + self.most_noise()
+        return most * max((self.factor(at).numerator for at in range(len(self.query.parts))), default=1)
+
+    def most_noise(self) -> int:
+        """A bound on what noise adds to an answer, which a draw exceeds with a probability below 2**-180."""
+        parameter = ceil(self.noise.parameter)
+        if self.noise.distribution == "discrete Gaussian":
+            return 24 * (isqrt(parameter) + 1)
+        return 128 * (parameter + 1) if parameter else 0
 
     def deviation(self, part: int) -> float | Floats:
         """Standard deviation of one value of a part in the units users see, or of each value where they differ."""
@@ -298,6 +331,13 @@ class Mechanism(ABC):
         """
 
 
+def records_of(table: Any) -> int:
+    """Number of records of counts, or of a vector, as an exact integer."""
+    if hasattr(table, "rows"):
+        return int(table.rows)
+    return sum(abs(int(count)) for count in np.asarray(table).ravel().tolist())
+
+
 def check_loss(loss: Any) -> None:
     """Refuse what is no loss of a noise.
 
@@ -379,7 +419,11 @@ def answer_parts(query: Query, cells: Floats) -> Floats:
     if query.is_identity:
         return cells
     reach = float(np.abs(cells).sum()) + 1.0
-    fine = 2.0 ** min(40, max(0, 52 - int(np.ceil(np.log2(reach)))))
+    room = 61 - int(np.ceil(np.log2(reach))) - query.largest_entry.bit_length()
+    if room < 0:
+        # Entries so large that whole numbers would wrap: a float holds the answers as well as it holds the cells.
+        return np.asarray(query.columns(np.arange(query.domain.size)).astype(np.float64) @ cells).ravel()
+    fine = 2.0 ** min(40, room, max(0, 52 - int(np.ceil(np.log2(reach)))))
     return np.asarray(query.answer(np.rint(cells * fine).astype(np.int64)) / fine)
 
 
@@ -395,6 +439,7 @@ def true_answers(query: Query, table: Any) -> Ints:
     if isinstance(query.domain, Network):
         return query.answer_sparse(*table.sparse())
     if isinstance(query, CuboidQuery) and query.domain.size > DENSE_CELLS:
+        query.check_fits([table.rows])
         tables = table.cuboids(query.sets)
         blocks = [tables[names] * weight for names, weight in zip(query.sets, query.weights, strict=True)]
         return np.concatenate(blocks)

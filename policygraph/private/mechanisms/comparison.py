@@ -14,6 +14,7 @@ import numpy as np
 from policygraph.errors import InputError
 from policygraph.private.mechanisms.choose import CLEARLY
 from policygraph.public.loss import Loss
+from policygraph.public.output import replacing
 from policygraph.public.request import CUT_SHORT
 
 __all__ = ["PUBLIC_ONLY", "Comparison", "Method"]
@@ -185,7 +186,8 @@ class Comparison:
         axes.margins(x=0.12)
         if self.runs:
             axes.legend()
-        figure.savefig(target)
+        with replacing(target) as draft:
+            figure.savefig(draft)
 
 
 def _shown(value: float | None, spread: float | None = None) -> str:

@@ -96,6 +96,14 @@ class Confined(Calibrated):
         made: Ints = draw(self.parameter, shape, source)
         return made
 
+    def reach(self, records: int) -> int:
+        # An answer feels each free coordinate with its noise times an entry of the basis.
+        steps = max((sum(abs(int(x)) for x in row) for row in self.free.basis.tolist()), default=0)
+        most = super().reach(records)
+        return max(
+            most + steps * self.most_noise(), self.inner.query.most_answer(records) + self.most_noise()
+        )
+
     def checked(self, table: Any) -> Ints:
         """The counts of the cells; a table that does not fit the facts has no neighbours, and is an error."""
         counts = np.asarray(table.vector() if hasattr(table, "vector") else table).ravel()

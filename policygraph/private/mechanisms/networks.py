@@ -54,6 +54,8 @@ class CalibratedStatistic(Calibrated):
     bound: StatisticBound
     sensitivity: Sensitivity | None = None
 
+    most_reach = 1 << 61
+
     @cached_property
     def parameter(self) -> Fraction:
         """Scale bound / epsilon, or variance bound^2 / (2 rho)."""

@@ -222,6 +222,9 @@ class PartitionedNoise(Calibrated):
         first = np.unique(partition.labels, return_index=True)[1]
         return self.on(partition).answers(points[size:][first])
 
+    def reach(self, records: int) -> int:
+        return max(super().reach(records), self._expected.second.reach(records))
+
     @property
     def settings(self) -> str:
         second = self._expected.second

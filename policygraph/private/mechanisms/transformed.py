@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from math import ceil
 from typing import Any, Literal
 
 import numpy as np
@@ -62,6 +63,8 @@ class EdgeNoise(Calibrated):
     consistent: bool = False
     sensitivity: Sensitivity | None = None
 
+    most_reach = 1 << 61
+
     @cached_property
     def parameter(self) -> Fraction:
         """Scale stretch / epsilon of the Laplace law, or variance stretch / (2 rho) of the Gaussian one."""
@@ -73,6 +76,23 @@ class EdgeNoise(Calibrated):
     def noise(self) -> Noise:
         nothing = self.reduction.width == len(self.reduction.fixed)
         return law(self.loss, Fraction(0) if nothing else self.parameter)
+
+    def reach(self, records: int) -> int:
+        # An edge adds its noise to one cell and takes it from another, so that all cells together have at most twice all of it.
+        spread = 2 * self.reduction.width * max(1, ceil(self.reduction.stretch)) * self.most_noise()
+        most = self.query.most_answer(records + spread)
+        return most * max(self.factor(at).numerator for at in range(len(self.query.parts)))
+
+    def check_reach(self, records: int) -> None:
+        super().check_reach(records)
+        if not self.consistent:
+            return
+        if self.reach(records) >= Calibrated.most_reach:
+            raise RefusedError(
+                f"so many records are too many for a consistent fit: expected below 2**{Calibrated.most_reach.bit_length() - 1}. Nothing "
+                "was charged. Use TransformedLaplace.",
+                code="query.overflow",
+            )
 
     def _drawn(self, shape: tuple[int, ...], source: Source) -> Ints:
         draw = discrete_laplace if isinstance(self.loss, Epsilon) else discrete_gaussian

@@ -92,6 +92,9 @@ class OnForest(Calibrated):
             out.append(self.query.answer(cells) if whole else answer_parts(self.query, cells))
         return np.stack(out)
 
+    def reach(self, records: int) -> int:
+        return max(super().reach(records), self.inner.reach(records))
+
     @property
     def settings(self) -> str:
         return self.inner.settings

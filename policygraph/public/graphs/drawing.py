@@ -11,6 +11,7 @@ from policygraph.public.domain import Domain
 from policygraph.public.graphs.answers import Answers
 from policygraph.public.graphs.composed import L1Ball, Product, decode
 from policygraph.public.graphs.simple import Bit, Empty, Path
+from policygraph.public.output import replacing
 
 __all__ = ["check_picture", "draw", "layout"]
 
@@ -161,5 +162,6 @@ def draw(graph: Answers, target: Any) -> Any:
     axes.set_axis_off()
     axes.set_title(_caption(graph), fontsize=9)
     if figure is not None:
-        figure.savefig(target, bbox_inches="tight", dpi=150)
+        with replacing(target) as draft:
+            figure.savefig(draft, bbox_inches="tight", dpi=150)
     return axes

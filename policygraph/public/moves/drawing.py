@@ -16,6 +16,7 @@ from policygraph.public.constraints.degrees import Degrees
 from policygraph.public.domain import Domain, Network
 from policygraph.public.graphs.drawing import check_picture
 from policygraph.public.moves.move import Move
+from policygraph.public.output import replacing
 
 __all__ = ["draw"]
 
@@ -66,7 +67,8 @@ def draw(move: Move, target: str | Path | Any) -> Any:
     else:
         _table(move, move.policy.domain, axes)
     if isinstance(target, (str, Path)):
-        axes.figure.savefig(target, dpi=150)
+        with replacing(target) as draft:
+            axes.figure.savefig(draft, dpi=150)
     return axes
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.errors import InputError
+from policygraph.errors import InputError, RefusedError
 from policygraph.public.domain import Domain, Network
 
 __all__ = ["AnyDomain", "Ints", "Norm", "Part", "Query", "fingerprint", "whole_weights"]
@@ -24,6 +24,7 @@ __all__ = ["AnyDomain", "Ints", "Norm", "Part", "Query", "fingerprint", "whole_w
 AnyDomain = Domain | Network
 Ints = npt.NDArray[np.int64]
 Norm = Literal["l1", "l2"]
+ENTRIES_AT_ONCE = 1 << 14
 
 
 def fingerprint(spec: Any) -> str:
@@ -116,9 +117,43 @@ class Query(ABC):
     def answer(self, table: Any) -> Ints:
         """Return the exact integer answers for a table of counts (times ``unit`` is the value)."""
 
+    @property
+    def largest_entry(self) -> int:
+        """A bound on the absolute values of the entries: what one record can add to an answer, or to a number on the way to it."""
+        top = 0
+        for start in range(0, self.domain.size, ENTRIES_AT_ONCE):
+            cells = np.arange(start, min(start + ENTRIES_AT_ONCE, self.domain.size), dtype=np.int64)
+            entries = self.columns(cells).data
+            if len(entries):
+                top = max(top, abs(int(entries.max())), abs(int(entries.min())))
+        return top
+
+    def most_answer(self, records: int) -> int:
+        """A bound on the absolute values of answers for so many records, in exact integers."""
+        return self.largest_entry * records
+
+    def check_fits(self, counts: Any) -> None:
+        """Refuse counts whose answers could leave 64-bit integers, before any product is formed.
+
+        Raises
+        ------
+        RefusedError
+            With the code ``query.overflow``.
+        """
+        # In floats a sum cannot wrap, and is too small by less than a part in a thousand.
+        total = float(np.abs(np.asarray(counts)).sum(dtype=np.float64))
+        if total < 1 << 20 and self.largest_entry <= 1 << 41:
+            return
+        if not np.isfinite(total) or self.most_answer(int(total * 1.001) + 1) >= 1 << 62:
+            raise RefusedError(
+                f"{self!r} of so many records leaves 64-bit integers: expected answers below 2**62. Use a coarser unit or smaller weights.",
+                code="query.overflow",
+            )
+
     def answer_sparse(self, cells: Any, amounts: Any) -> Ints:
         """Return the exact integer answers for counts that are given by their non-empty cells only."""
         at, counts = np.asarray(cells, dtype=np.int64), np.asarray(amounts, dtype=np.int64)
+        self.check_fits(counts)
         return np.asarray(self.columns(at) @ counts, dtype=np.int64).ravel()
 
     @abstractmethod

@@ -143,9 +143,13 @@ class BlockQuery(Query):
                 made = n * made - made.sum(axis=axis, keepdims=True)
         return made.ravel() * self.weights[at]
 
+    @property
+    def largest_entry(self) -> int:
+        return self.largest
+
     def answer(self, table: Any) -> Ints:
         cube = np.asarray(table, dtype=np.int64).reshape(self.domain.shape)
-        self.check_reach(int(np.abs(cube).sum()))
+        self.check_fits(cube)
         out = []
         for at, names in enumerate(self.sets):
             keep = {self.domain.axis(name) for name in names}

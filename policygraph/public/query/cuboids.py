@@ -102,8 +102,13 @@ class CuboidQuery(Query):
                 out.append(values[code])
         return out
 
+    @property
+    def largest_entry(self) -> int:
+        return max(self.weights)
+
     def answer(self, table: Any) -> Ints:
         cube = np.asarray(table, dtype=np.int64).reshape(self.domain.shape)
+        self.check_fits(cube)
         blocks = []
         for names, weight in zip(self.sets, self.weights, strict=True):
             keep = {self.domain.axis(name) for name in names}

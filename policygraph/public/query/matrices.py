@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,13 @@ class MatrixQuery(Query):
                 code="query.shape",
                 value=len(flat),
             )
+        self.check_fits(flat)
         return np.asarray(self.matrix @ flat, dtype=np.int64).ravel()
+
+    @cached_property
+    def largest_entry(self) -> int:
+        data = self.matrix.data
+        return max(abs(int(data.max())), abs(int(data.min()))) if len(data) else 0
 
     def columns(self, cells: Any) -> Any:
         return self.matrix[:, np.asarray(cells, dtype=np.int64)]

@@ -43,12 +43,22 @@ class NetworkStatistic(Query):
     def of_edges(self, tail: Ints, head: Ints, times: Ints) -> Ints:
         """Return the numbers for edges given by positions of nodes and multiplicities."""
 
+    def most_answer(self, records: int) -> int:
+        # Pairs and triples of edges at a node: no more than all pairs of edges, and in a simple network than edges times nodes.
+        most = 4 * records * (records + 1)
+        return most if self.domain.capacity is None else min(most, 4 * records * (self.domain.order + 1))
+
     def answer(self, table: Any) -> Ints:
         flat = np.asarray(table, dtype=np.int64).ravel()
         cells = np.flatnonzero(flat)
         return self.answer_sparse(cells, flat[cells])
 
+    @property
+    def largest_entry(self) -> int:
+        return 4 * self.domain.order
+
     def answer_sparse(self, cells: Any, amounts: Any) -> Ints:
+        self.check_fits(amounts)
         tail, head = self.domain.pairs(cells)
         return self.of_edges(tail, head, np.asarray(amounts, dtype=np.int64))
 

@@ -50,6 +50,10 @@ class AdjacencyQuery(Query):
         tail, head = self.domain.pairs(np.arange(self.domain.size))
         return [names[tail], names[head]]
 
+    @property
+    def largest_entry(self) -> int:
+        return 1
+
     def answer(self, table: Any) -> Ints:
         flat = np.asarray(table, dtype=np.int64).ravel()
         if len(flat) != self.domain.size:
@@ -157,6 +161,10 @@ class MixingQuery(Query):
         else:
             a, b = np.triu_indices(k)
         return [names[a], names[b]]
+
+    @property
+    def largest_entry(self) -> int:
+        return 1
 
     def answer(self, table: Any) -> Ints:
         flat = np.asarray(table, dtype=np.int64).ravel()

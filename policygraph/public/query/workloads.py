@@ -109,8 +109,13 @@ class BoxQuery(Query):
                 out.append(codes if isinstance(labels, range) else np.array(labels, dtype=object)[codes])
         return out
 
+    @property
+    def largest_entry(self) -> int:
+        return 1
+
     def answer(self, table: Any) -> Ints:
         cube = np.asarray(table, dtype=np.int64).reshape(self.domain.shape)
+        self.check_fits(cube)
         sums = np.zeros([n + 1 for n in cube.shape], dtype=np.int64)
         sums[(slice(1, None),) * cube.ndim] = cube
         for axis in range(cube.ndim):

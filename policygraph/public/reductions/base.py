@@ -106,7 +106,9 @@ class Reduction(ABC):
 
         Independent noise of variance s on them gives the answer a variance of s times this. Integers as floats.
         """
-        return np.asarray(self.coefficients(query).power(2).sum(axis=1), dtype=np.float64).ravel()
+        return np.asarray(
+            self.coefficients(query).astype(np.float64).power(2).sum(axis=1), dtype=np.float64
+        ).ravel()
 
     def coefficients(self, query: Query) -> Any:
         """Return the rows of W M without the fixed coordinates, as a sparse matrix in row order."""

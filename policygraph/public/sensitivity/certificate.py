@@ -209,9 +209,10 @@ class Sensitivity:
         """Write the certificate as JSON, to a file when a path is given."""
         text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
         if path is not None:
-            from pathlib import Path
+            from policygraph.public.output import replacing
 
-            Path(path).write_text(text + "\n", encoding="utf-8")
+            with replacing(path) as draft:
+                draft.write_text(text + "\n", encoding="utf-8")
         return text
 
     @classmethod

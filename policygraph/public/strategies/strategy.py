@@ -74,6 +74,10 @@ class Strategy(Query):
         factors = [f.weighted(w) for f, w in zip(self.factors, weights, strict=True)]
         return Strategy(name or self.name, self.base, factors)
 
+    @property
+    def largest_entry(self) -> int:
+        return prod(f.n * max(int(weight) for weight in f.weights) for f in self.factors)
+
     def answer(self, table: Any) -> Ints:
         cells = np.asarray(table, dtype=np.int64).reshape(-1)
         if len(cells) != self.domain.size:
@@ -82,11 +86,7 @@ class Strategy(Query):
                 code="query.shape",
                 value=len(cells),
             )
-        reach = prod(f.n * max(f.weights) for f in self.factors) * max(
-            1, float(np.abs(cells).sum(dtype=np.float64))
-        )
-        if reach >= 2**62:
-            raise RefusedError("a measurement would have more than 62 bits.", code="strategy.overflow")
+        self.check_fits(cells)
         made = self.base.coordinates(cells).reshape(self.base.shape)
         for axis, factor in enumerate(self.factors):
             made = _along(made, axis, lambda flat, f=factor: np.asarray((f.rows @ flat.T).T))

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from policygraph.errors import InputError, RefusedError
 from policygraph.public.domain import Network
+from policygraph.public.output import replacing
 from policygraph.public.query.networks import MixingQuery
 from policygraph.published.networks.consistent import as_matrix
 from policygraph.published.networks.degrees import PublicDegrees
@@ -93,7 +94,9 @@ class SyntheticGraph:
         from pyarrow import csv
 
         ends = list(zip(*self.edges(), strict=True)) or [(), ()]
-        csv.write_csv(pa.table({"from": pa.array(list(ends[0])), "to": pa.array(list(ends[1]))}), str(path))
+        made = pa.table({"from": pa.array(list(ends[0])), "to": pa.array(list(ends[1]))})
+        with replacing(path) as draft:
+            csv.write_csv(made, str(draft))
 
     def __repr__(self) -> str:
         off = int(np.abs(self.counts - self.asked).sum())
