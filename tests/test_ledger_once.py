@@ -420,3 +420,36 @@ def test_a_forked_process_does_not_go_on_with_the_noise_of_its_parent():
             os._exit(7)
         os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+def drawn():
+    """Digests of releases of every mechanism from one key."""
+    from tests.test_huge_counts import MECHANISMS, policies, queries
+
+    out = []
+    for mechanism in MECHANISMS[1:]:
+        gaussian = isinstance(mechanism, (pg.Gaussian, pg.TransformedGaussian))
+        loss = pg.Rho("1/50") if gaussian else pg.Epsilon("1/10")
+        for policy in policies():
+            for query in list(queries(policy.domain))[:2]:
+                try:
+                    ready = mechanism.calibrate(query, policy, loss)
+                except (pg.InputError, pg.RefusedError):
+                    continue
+                made = ready.run(np.array([50, 0, 2, 900, 4, 1]), KeyedSource(bytes(range(32))))
+                values = [np.asarray(table.values).tolist() for table in made.tables]
+                out.append(hashlib.sha256(json.dumps(values).encode()).hexdigest()[:16])
+    return out
+
+
+def test_one_key_gives_one_release_whatever_the_mechanism_and_the_process():
+    first = drawn()
+    assert len(first) > 40
+    for seed in ("1", "77"):
+        code = "from tests.test_ledger_once import drawn\nprint(*drawn())"
+        outcome = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed, "OMP_NUM_THREADS": seed[:1]},
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert outcome.stdout.split() == first

@@ -58,6 +58,9 @@ MOST_CUBE_CELLS = 500_000_000
 RECORD_WORK = 5 * SECOND
 """For the certificate of the query itself in a record, where no noise is scaled to it: a bound will do."""
 
+MOST_LISTED = 100_000
+"""Up to so many rows of a release are taken to share no labels."""
+
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
@@ -251,14 +254,15 @@ class Calibrated(ABC):
 
         Notes
         -----
-        All that a record says beside the numbers is made here once, before the charge: what can fail in it fails now. Labels and errors that
-        repeat take little; they are counted as if they did not.
+        All that a record says beside the numbers is made here once, before the charge: what can fail in it fails now. A value takes eight bytes;
+        labels and errors repeat, and are stored once and by number, but in small tables they are counted in full. Should a release be larger all the same,
+        and the disk be full just then, its charge waits with its key.
         """
         record = len(json.dumps(self.record(source, []), ensure_ascii=False).encode())
         columns = max((len(part.columns) for part in self.query.parts), default=0)
-        return (
-            4 * record + (1 << 16) * (1 + len(self.query.parts)) + (96 + 48 * columns) * self.most_rows(table)
-        )
+        rows = self.most_rows(table)
+        each = 96 + 48 * columns if rows <= MOST_LISTED else 20 + 6 * columns
+        return 4 * record + (1 << 12) * (16 + len(self.query.parts)) + each * rows
 
     @cached_property
     def recorded_certificate(self) -> Sensitivity | None:

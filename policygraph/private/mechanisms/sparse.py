@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import prod
+from math import ceil, prod
 from typing import Any
 
 import numpy as np
@@ -94,6 +94,10 @@ class SparseNoise(Calibrated):
     def noisy(self, table: Any, source: Source) -> Ints:
         """The listed cells, ascending: one row of positions for each, its noisy count last."""
         return self._listed(table, 1, source)[:, 1:]
+
+    def most_rows(self, table: Any) -> int:
+        # Cells that hold records, and those that noise alone lists: twice as many as expected is beyond belief for many, and 1,000 for few.
+        return min(prod(self.shape), len(self._filled(table)[1]) + 2 * ceil(self.spurious) + 1000)
 
     def _listed(self, table: Any, n: int, source: Source) -> Ints:
         """The lists of n independent runs, each row preceded by the number of its run."""
