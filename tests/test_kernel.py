@@ -343,4 +343,4 @@ def test_what_cannot_be_kept_is_refused():
     huge = Kernel().calibrate(query, policy, E(1))
     with pytest.raises(RefusedError) as overflow:
         huge.run(np.array([2**62, 0, 0, 0]), pg.SeededSource(1))
-    assert overflow.value.code == "kernel.overflow"
+    assert overflow.value.code == "query.overflow"

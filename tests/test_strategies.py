@@ -346,7 +346,7 @@ def test_measurements_that_leave_64_bits_are_refused():
     strategy = Strategy("heavy", AxisBase(LINE8, 0), [Tree(8, 2, (1 << 20,) * 4)])
     with pytest.raises(RefusedError) as caught:
         strategy.answer(np.full(8, 2**40))
-    assert caught.value.code == "strategy.overflow"
+    assert caught.value.code == "query.overflow"
 
 
 def test_a_workload_too_large_for_a_forest_is_refused_before_data_are_read():
