@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -97,6 +98,12 @@ def _finite(value: Any) -> Any:
 
 def check_path(path: Path) -> None:
     """Refuse a path that libraries which take text only could not write, before any work is done for it."""
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(path)):
+        raise InputError(
+            f"cannot write {path}: this is an address: expected a place on this machine.",
+            code="cli.target",
+            value=str(path),
+        )
     try:
         str(path).encode()
     except UnicodeEncodeError as cause:
