@@ -57,7 +57,7 @@ def test_round_trip_and_independent_check(name, norm):
     assert again == made
     assert again.to_dict() == made.to_dict()
     report = again.verify()
-    assert report.ok, str(report)
+    assert not report.failed, str(report)
     assert [c.passed for c in report.checks if c.name != "bound"] == [True] * (len(report.checks) - 1), str(
         report
     )

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import policygraph as pg
 from policygraph.cli.app import run
 from tests.test_sensitivity_induced import DEGREES, SECTION_2
 
@@ -588,3 +589,31 @@ def test_data_released_under_a_name_stay_in_its_account_without_it(census, capsy
     assert "these data by the account town" in err
     [town, village] = json.loads(call(capsys, "budget", "show", "b.db", "--json")[1])["datasets"]
     assert (town["charges"], village["charges"]) == (2, 0)
+
+
+def test_verify_ends_with_0_only_when_everything_holds(tmp_path, capsys):
+    """A true certificate: 0. A smaller value, or a bound that is not decided here: 2, with a sentence and in the JSON."""
+    from dataclasses import replace
+    from fractions import Fraction
+
+    domain = pg.Domain({"x": 3})
+    policy = pg.Policy(domain, pg.PolicyGraph.line(domain), [pg.Cells(["x"], [1])], at_most_records=1)
+    made = pg.sensitivity(pg.queries.identity(domain), policy)
+    path = tmp_path / "certificate.json"
+    made.to_json(str(path))
+    assert call(capsys, "verify", path)[0] == 0
+    forged = replace(made, power=Fraction(0), lower_power=Fraction(0), kind="exact", witness=None)
+    forged.to_json(str(path))
+    status, out, _ = call(capsys, "verify", path, "--json")
+    report = json.loads(out)
+    assert (status, report["ok"], report["failed"], report["complete"]) == (2, False, True, True)
+    wide = pg.Domain({"a": 1000, "b": 1000})
+    large = pg.Policy(wide, pg.PolicyGraph.full(wide), [pg.Cuboid("a")])
+    undecided = pg.sensitivity(pg.queries.identity(wide), large)
+    undecided.to_json(str(path))
+    status, out, _ = call(capsys, "verify", path)
+    assert status == 2
+    assert "nothing failed, but not everything could be checked again here" in out
+    status, out, _ = call(capsys, "verify", path, "--json")
+    report = json.loads(out)
+    assert (status, report["ok"], report["failed"], report["complete"]) == (2, False, False, False)

@@ -63,7 +63,7 @@ def compare(found, truth, query, exact=True):
     if found.witness is not None:
         assert query.change_norm(found.witness.change, found.norm) == found.lower_power
     report = found.verify()
-    assert report.ok, str(report)
+    assert not report.failed, str(report)
     again = pg.Sensitivity.from_dict(found.to_dict())
     assert again == found
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from policygraph.public.policy import Policy
 
-__all__ = ["Matcher", "Value", "match_records"]
+__all__ = ["Matcher", "Undecided", "Value", "match_records"]
 
 MATCHINGS = 20_000
 """Most ways to match the records of two data sets that are tried."""
@@ -24,7 +24,7 @@ Value = int | None
 Pairs = tuple[tuple[Value, Value], ...]
 
 
-class _TooManyError(Exception):
+class Undecided(Exception):  # noqa: N818
     """More has to be tried than is done here."""
 
 
@@ -43,20 +43,22 @@ def match_records(policy: Policy, before: dict[int, int], after: dict[int, int],
     if len(one) != len(two) and not bottom:
         return False
     matcher = Matcher(policy, facts)
+    if not set(one) | set(two) <= set(matcher.values):
+        return False  # a record in a cell that is structurally empty
     try:
         for number, pairs in enumerate(_matchings(one, two, bottom)):
             if number >= MATCHINGS:
                 return None
             if matcher.are_neighbours(pairs):
                 return True
-    except _TooManyError:
+    except Undecided:
         return None
     return False
 
 
 def _matchings(one: list[int], two: list[int], bottom: bool) -> Iterator[Pairs]:
     """All different ways to pair the records; records of one value are not told apart."""
-    targets: list[Value] = [*sorted(set(two)), None] if bottom else sorted(set(two))
+    targets: list[Value] = [*sorted(set(two)), *([None] if bottom else [])]
     left = {y: two.count(y) for y in set(two)}
     old = sorted(one)
 
@@ -147,7 +149,7 @@ class Matcher:
             made = {tuple(a + b for a, b in zip(s, step, strict=True)) for s in sums for step in steps}
             self.trials += len(sums) * len(steps)
             if self.trials > TRIALS:
-                raise _TooManyError
+                raise Undecided
             if nonempty:
                 made |= sums | set(steps)
                 if zero in made:

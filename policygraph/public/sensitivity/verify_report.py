@@ -19,19 +19,31 @@ class Check:
 
 @dataclass(frozen=True)
 class Verification:
-    """The report on a certificate."""
+    """The report on a certificate: it holds, it fails, or something was not decided.
+
+    Examples
+    --------
+    >>> report = Verification((Check("witness", True, ""), Check("bound", None, "")))
+    >>> report.ok, report.failed, report.complete
+    (False, False, False)
+    """
 
     checks: tuple[Check, ...]
 
     @property
     def ok(self) -> bool:
-        """Whether nothing failed."""
-        return all(check.passed is not False for check in self.checks)
+        """Whether everything was decided and holds. What was not decided is not ok."""
+        return all(check.passed is True for check in self.checks)
+
+    @property
+    def failed(self) -> bool:
+        """Whether something was found to be wrong."""
+        return any(check.passed is False for check in self.checks)
 
     @property
     def complete(self) -> bool:
         """Whether everything was decided, the bound included."""
-        return all(check.passed for check in self.checks)
+        return all(check.passed is not None for check in self.checks)
 
     def __bool__(self) -> bool:
         return self.ok
@@ -40,6 +52,7 @@ class Verification:
         """Plain form."""
         return {
             "ok": self.ok,
+            "failed": self.failed,
             "complete": self.complete,
             "checks": [{"name": c.name, "passed": c.passed, "text": c.text} for c in self.checks],
         }
@@ -47,11 +60,11 @@ class Verification:
     def __str__(self) -> str:
         mark = {True: "passed", False: "FAILED", None: "open  "}
         lines = [f"{mark[c.passed]}  {c.name}: {c.text}" for c in self.checks]
-        end = (
-            "the certificate holds"
-            if self.complete
-            else "nothing failed"
-            if self.ok
-            else "the certificate does NOT hold"
-        )
+        if self.failed:
+            end = "the certificate does NOT hold"
+        elif self.ok:
+            end = "the certificate holds"
+        else:
+            open_ = " and ".join(c.name for c in self.checks if c.passed is None)
+            end = f"nothing failed, but not everything could be checked again here: {open_} undecided"
         return "\n".join([*lines, end])
