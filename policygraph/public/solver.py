@@ -16,7 +16,7 @@ from policygraph.errors import RefusedError
 from policygraph.public import solver_layers
 from policygraph.public.solver_search import Compiled, Literals, objective_bound, search
 
-__all__ = ["Answer", "Best", "Program", "disagreement"]
+__all__ = ["Answer", "Program", "disagreement"]
 
 FIRST = SECOND // 5
 """Work of the exact search before any solver is asked; most programs end here."""
@@ -26,8 +26,6 @@ USUAL = 120 * SECOND
 """Work of a question for which nothing is said."""
 WIDEST = 2**40
 """Range that stands for "no limit" while a point is looked for; nothing is concluded from finding none in it."""
-
-
 ENDLESS = 2**200
 """Bound that is told where nothing limits a sum."""
 Status = Literal["found", "none", "unknown"]
@@ -49,25 +47,6 @@ class Answer(NamedTuple):
     status: Status
     point: tuple[int, ...] | None = None
     proof: Literal["", "search", "two solvers"] = ""
-
-
-class Best(NamedTuple):
-    """The largest value found with its point, and a proved upper bound; ``lower`` is None when no point was found.
-
-    Attributes
-    ----------
-    lower, upper
-        Bounds; ``upper`` is below any value when ``lower`` is None and ``none`` is True.
-    point
-        A point of value ``lower``.
-    none
-        Whether it is proved that there is no point at all.
-    """
-
-    lower: int | None
-    upper: int
-    point: tuple[int, ...] | None
-    none: bool = False
 
 
 def disagreement(what: str, **values: object) -> RefusedError:
@@ -129,47 +108,6 @@ class Program:
             When a solver says "none" and a point is found, or returns a point that breaks the program.
         """
         return self._find(Effort.of(effort, usual=USUAL), [])
-
-    def maximise(
-        self, objective: Mapping[int, int], effort: Effort | None = None, *, least: int | None = None
-    ) -> Best:
-        """Find the largest value of a sum, with a proved bound.
-
-        Parameters
-        ----------
-        objective
-            Weights of variables.
-        effort
-            The work that is allowed.
-        least
-            Only points of at least this value are of interest.
-
-        Notes
-        -----
-        CP-SAT looks for a good point, which is checked. The bound is that of an exactly checked dual, and then lowered
-        to the best value by proving that no point has more.
-
-        Examples
-        --------
-        >>> program = Program([0, 0], [3, 3])
-        >>> program.add({0: 2, 1: 2}, None, 7)
-        >>> program.maximise({0: 1, 1: 1})[:2]
-        (3, 3)
-        """
-        work = Effort.of(effort, usual=USUAL)
-        point, best = None, None
-        while True:
-            target = least if best is None else best + 1
-            found = self.better(objective, target, work.share(1, 2))
-            if found.status == "none":
-                if best is None:
-                    return Best(None, (least or 0) - 1, None, none=True)
-                return Best(best, best, point)
-            if found.point is None:
-                break
-            point = found.point
-            best = _value(objective, point)
-        return Best(best, self.bound(objective, work, best if best is not None else least), point)
 
     def better(
         self, objective: Mapping[int, int], least: int | None = None, effort: Effort | None = None
@@ -292,10 +230,6 @@ class Program:
         if status == "none":
             return Answer("none", proof="search")
         return Answer("unknown") if point is None else Answer("found", point)
-
-
-def _value(objective: Mapping[int, int], point: Sequence[int]) -> int:
-    return sum(w * point[j] for j, w in objective.items())
 
 
 def _checked(program: Compiled, opinion: solver_layers.Opinion, name: str) -> solver_layers.Opinion:

@@ -32,11 +32,10 @@ ITERATIONS = 50_000
 
 
 class Opinion(NamedTuple):
-    """What a solver says: a point, that there is none (or none better), or nothing."""
+    """What a solver says: a point, that there is none, or nothing."""
 
     status: Literal["found", "none", "unknown"]
     point: tuple[int, ...] | None = None
-    best: bool = False
 
 
 def ask_cp_sat(
@@ -93,7 +92,7 @@ def ask_cp_sat(
     effort.spend(1_000 + program.entries)
     status = effort.solve(solver, model)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return Opinion("found", tuple(int(solver.value(v)) for v in x), bool(status == cp_model.OPTIMAL))
+        return Opinion("found", tuple(int(solver.value(v)) for v in x))
     return Opinion("none" if status == cp_model.INFEASIBLE and not wide else "unknown")
 
 

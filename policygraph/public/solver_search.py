@@ -199,7 +199,7 @@ def _whole(duals: npt.NDArray[np.float64], scale: int) -> list[int]:
 
 def dual_bound(
     program: Compiled, lower: Array, upper: Array, duals: Sequence[int], objective: dict[int, int], scale: int
-) -> int | None:
+) -> int:
     """The upper bound on ``objective`` in a box that whole-number duals over a common scale make of the rows.
 
     Notes
@@ -236,7 +236,7 @@ def _closed(program: Compiled, lower: Array, upper: Array, duals: npt.NDArray[np
     for scale in SCALES:
         # the duals of a cost that is minimised bind the low sides where they are positive: -y is the multiplier
         bound = dual_bound(program, lower, upper, [-y for y in _whole(duals, scale)], {}, 1)
-        if bound is not None and bound < 0:
+        if bound < 0:
             return True
     return False
 
@@ -250,7 +250,7 @@ def objective_bound(program: Compiled, objective: dict[int, int]) -> int:
         return best
     for scale in SCALES:
         bound = dual_bound(program, lower, upper, [-y for y in _whole(solved[2], scale)], objective, scale)
-        best = best if bound is None else min(best, bound)
+        best = min(best, bound)
     return best
 
 

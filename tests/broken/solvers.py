@@ -7,7 +7,6 @@ from ortools.sat.python import cp_model
 from scipy import optimize
 
 HONEST = cp_model.CpSolver
-MILP = optimize.milp
 
 
 class AlwaysInfeasible(HONEST):
