@@ -51,11 +51,10 @@ def write_all(writers: Mapping[Path, Callable[[Path], Any]]) -> None:
         for target in writers:
             check_place(target)
         for target, write in writers.items():
-            if target.exists() and not stat.S_ISREG(target.stat().st_mode):
-                write(target)  # a device or a pipe is no file that could be replaced
+            draft = _draft(target)
+            if draft is None:
+                write(target)
                 continue
-            draft = target.with_name(f".{target.stem[:80]}.{secrets.token_hex(8)}.tmp{target.suffix}")
-            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
             drafts[target] = draft
             write(draft)
             _sync(draft)
@@ -86,11 +85,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     target = Path(path)
     check_place(target)
-    if target.exists() and not stat.S_ISREG(target.stat().st_mode):
+    draft = _draft(target)
+    if draft is None:
         yield target
         return
-    draft = target.with_name(f".{target.stem[:80]}.{secrets.token_hex(8)}.tmp{target.suffix}")
-    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     try:
         yield draft
         _sync(draft)
@@ -101,6 +99,15 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             draft.unlink()
         raise
     _sync(target.parent)
+
+
+def _draft(target: Path) -> Path | None:
+    """Make an empty file beside a place, which may take it later; None for a device or a pipe, which nothing can replace."""
+    if target.exists() and not stat.S_ISREG(target.stat().st_mode):
+        return None
+    draft = target.with_name(f".{target.stem[:80]}.{secrets.token_hex(8)}.tmp{target.suffix}")
+    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    return draft
 
 
 def _sync(path: Path) -> None:
