@@ -797,6 +797,10 @@ def test_declared_dialects(tmp_path: Path) -> None:
         with pytest.raises(InputError) as caught:
             Files(path, **wrong)
         assert caught.value.code == "data.options"
+    for nothing in ([], (), None, [path, 7]):
+        with pytest.raises(InputError) as caught:
+            Files(nothing)  # type: ignore[arg-type]
+        assert caught.value.code == "data.options"
     table = tmp_path / "x.parquet"
     pq.write_table(pa.table({"a": ["F"], "b": [1]}), table)
     refused(Files(table, delimiter=";"), "data.options")

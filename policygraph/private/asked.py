@@ -8,7 +8,6 @@ the ledger keeps the result as a keyed digest.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
@@ -19,13 +18,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from policygraph.errors import DataError, InputError
-from policygraph.private.counting.counts import Counts
+from policygraph.private.counting.counts import DENSE, Counts
 from policygraph.private.counting.files import fetched, resolve_all
 from policygraph.private.counting.given import is_histogram, read_data
 from policygraph.private.counting.measures import MeasuredCounts, count_measure
-from policygraph.private.counting.reading import Files, how_read
+from policygraph.private.counting.reading import Files, are_paths, how_read, is_database
 from policygraph.private.counting.source import Source as Records
-from policygraph.private.counting.source import open_source, stamps_of
+from policygraph.private.counting.source import digest, open_source, stamps_of
 from policygraph.private.ledger.records import request_fingerprint
 from policygraph.private.noise.source import Source
 from policygraph.public.domain import Network
@@ -273,13 +272,10 @@ def identify(
     measure = query.measure if isinstance(query, MeasureQuery) else None
     if is_histogram(data, policy.domain) and measure is None:
         return _of_counts(read_data(data, policy, columns, edges))
-    if isinstance(policy.domain, Network) and not _is_file(data):
+    if isinstance(policy.domain, Network) and not (isinstance(data, Files) or are_paths(data)):
         return _of_counts(read_data(data, policy, columns, edges), columns, edges)
-    if measure is not None and (edges or is_histogram(data, policy.domain)):
-        raise InputError(
-            "sums and averages need records with their values: expected a file, a frame, or MeasuredCounts.",
-            code="measure.data",
-        )
+    if measure is not None:
+        _check_records(data, policy, edges)
     found = _edge_files(data) if isinstance(policy.domain, Network) else open_source(data).fingerprint()
     return Asked(found, _read_as(found, data, columns, edges))
 
@@ -296,30 +292,25 @@ def read(
         return read_data(data, policy, columns, edges)
     if isinstance(data, MeasuredCounts):
         return data
+    _check_records(data, policy, edges)
+    unknown = dict(policy.unknown) if isinstance(policy.unknown, tuple) else policy.unknown
+    return count_measure(data, query.domain, query.measure, unknown=unknown, columns=columns)
+
+
+def _check_records(data: Any, policy: Policy, edges: Mapping[str, str] | None) -> None:
+    """Refuse data without the values that a measure is about."""
     if edges or is_histogram(data, policy.domain):
         raise InputError(
             "sums and averages need records with their values: expected a file, a frame, or MeasuredCounts.",
             code="measure.data",
         )
-    unknown = dict(policy.unknown) if isinstance(policy.unknown, tuple) else policy.unknown
-    return count_measure(data, query.domain, query.measure, unknown=unknown, columns=columns)
-
-
-def _is_file(data: Any) -> bool:
-    data = data.data if isinstance(data, Files) else data
-    return isinstance(data, (str, os.PathLike)) or (
-        isinstance(data, (list, tuple))
-        and bool(data)
-        and all(isinstance(item, (str, os.PathLike)) for item in data)
-    )
 
 
 def _edge_files(data: Any) -> str:
     """Fingerprint of an edge list: of its bytes, whatever its kind is."""
-    files = data if isinstance(data, Files) else Files(list(data) if isinstance(data, tuple) else data)
-    if isinstance(files.data, str) and files.data[:9].lower() == "duckdb://":
+    if is_database(data):
         return open_source(data).fingerprint()
-    paths, keep = fetched(resolve_all(files)[1])
+    paths, keep = fetched(resolve_all(data if isinstance(data, Files) else Files(data))[1])
     return Records(
         "the edge list", lambda statement: None, (), stamps=stamps_of(paths), keep=keep
     ).fingerprint()
@@ -329,7 +320,7 @@ def _read_as(
     content: str, data: Any, columns: Mapping[str, str] | None, edges: Mapping[str, str] | None
 ) -> str:
     """Fingerprint of content together with the way it is read."""
-    return _digest("read", content, how_read(data, columns, edges))
+    return digest("read", content, how_read(data, columns, edges))
 
 
 def _of_counts(
@@ -339,12 +330,12 @@ def _of_counts(
     parts = ["counts", counts.fingerprint, repr(inner.domain.to_spec()), *_numbers(inner)]
     if isinstance(counts, MeasuredCounts):
         parts += [repr(counts.measure.to_spec()), _hash(np.asarray(counts.sums(counts.domain.names)))]
-    return Asked(counts.fingerprint, _digest(*parts), counts)
+    return Asked(counts.fingerprint, digest(*parts), counts)
 
 
 def _numbers(counts: Counts) -> list[str]:
     """All counts as digests; cells without records are left out, so that any domain has an end."""
-    if isinstance(counts.domain, Network) or counts.domain.size <= VECTOR:
+    if isinstance(counts.domain, Network) or counts.domain.size <= DENSE:
         at, many = counts.sparse()
         return [_hash(at), _hash(many)]
     cells, many = counts.filled(counts.domain.names)
@@ -352,17 +343,5 @@ def _numbers(counts: Counts) -> list[str]:
     return [_hash(cells[order]), _hash(many[order])]
 
 
-VECTOR = 10**8
-"""Up to so many cells counts are held as a vector (``private.counting.counts``)."""
-
-
 def _hash(array: Any) -> str:
     return hashlib.sha256(np.ascontiguousarray(array, dtype="<i8").tobytes()).hexdigest()
-
-
-def _digest(*parts: str) -> str:
-    whole = hashlib.sha256()
-    for part in parts:
-        raw = part.encode()
-        whole.update(len(raw).to_bytes(8, "big") + raw)
-    return whole.hexdigest()

@@ -7,7 +7,6 @@ Edge lists are counted inside DuckDB; networkx graphs and sparse matrices are in
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,11 +19,10 @@ from policygraph.private.counting import sql
 from policygraph.private.counting.counts import DENSE, Counts, Ints
 from policygraph.private.counting.files import csv_source, fetched, resolve_all
 from policygraph.private.counting.labels import coder
-from policygraph.private.counting.reading import Files, suffix_of
+from policygraph.private.counting.reading import Files, are_paths, is_database, suffix_of
 from policygraph.private.counting.source import (
     TABLE,
     Source,
-    _are_paths,
     connect,
     escaped,
     locked,
@@ -202,9 +200,9 @@ def _first_line(strangers: tuple[tuple[str | None, int], ...]) -> str:
 
 
 def _open(data: Any, network: Network, header: bool | None) -> Source:
-    if isinstance(data, (str, os.PathLike)) or _are_paths(data):
+    if are_paths(data):
         data = Files(data, header=header)
-    if not isinstance(data, Files) or str(data.data)[:9].lower() == "duckdb://":
+    if not isinstance(data, Files) or is_database(data):
         return open_source(data.data if isinstance(data, Files) else data)
     label, paths = resolve_all(data)
     kinds = {suffix_of(path) for path in paths}

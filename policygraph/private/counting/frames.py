@@ -14,12 +14,12 @@ import numpy as np
 
 from policygraph.errors import DataError, InputError
 from policygraph.private.counting.source import TABLE, Source, connect, locked, selected, unreadable
-from policygraph.private.counting.values import MIXED
+from policygraph.private.counting.values import KINDS, MIXED
 
 __all__ = ["from_frame"]
 
 Column = tuple[str, Any]
-SEVERAL = "policygraph mixed"
+FIELDS = tuple(field for field, _ in KINDS)
 
 
 def from_frame(data: Any) -> Source:
@@ -109,12 +109,9 @@ def _numbered(columns: list[Column]) -> tuple[Any, list[tuple[str, bool]]]:
 def _is_mixed(kind: Any) -> bool:
     import pyarrow
 
-    return pyarrow.types.is_struct(kind) and [kind.field(i).name for i in range(kind.num_fields)] == [
-        "t",
-        "w",
-        "f",
-        "b",
-    ]
+    if not pyarrow.types.is_struct(kind):
+        return False
+    return tuple(kind.field(i).name for i in range(kind.num_fields)) == FIELDS
 
 
 def _pandas_column(column: Any, name: str) -> Any:
@@ -187,7 +184,7 @@ def mixed_array(values: Iterable[Any], name: str) -> Any:
         pyarrow.array(floats, pyarrow.float64()),
         pyarrow.array(truths, pyarrow.bool_()),
     ]
-    return pyarrow.StructArray.from_arrays(arrays, names=["t", "w", "f", "b"])
+    return pyarrow.StructArray.from_arrays(arrays, names=FIELDS)
 
 
 def _sorted_out(value: Any, name: str, row: int) -> str | int | float | bool | None:

@@ -18,9 +18,10 @@ from urllib.parse import unquote, urlsplit
 from policygraph.errors import DataError, InputError
 from policygraph.public.files.options import OPTIONS, expected_option
 
-__all__ = ["Files", "how_read", "local_path", "suffix_of"]
+__all__ = ["Files", "are_paths", "how_read", "is_database", "local_path", "suffix_of"]
 
 PACKED = (".gz", ".zst")
+DATABASE = "duckdb://"
 
 
 @dataclass(frozen=True)
@@ -56,10 +57,8 @@ class Files:
     hive: bool = False
 
     def __post_init__(self) -> None:
-        listed = [self.data] if isinstance(self.data, (str, os.PathLike)) else self.data
-        if not isinstance(listed, (list, tuple)) or not all(
-            isinstance(one, (str, os.PathLike)) for one in listed
-        ):
+        listed = list(self.data) if isinstance(self.data, tuple) else self.data
+        if not are_paths(listed):
             raise InputError(
                 f"Files({self.data!r}): expected a path, a pattern or a list of paths.",
                 code="data.options",
@@ -87,6 +86,33 @@ def _check_options(files: Files) -> None:
             code="data.options",
             value=files.quote,
         )
+
+
+def are_paths(data: Any) -> bool:
+    """Whether data are a path, a pattern or a list of them; not whether anything is there.
+
+    Examples
+    --------
+    >>> are_paths("people.csv"), are_paths(["a.csv", "b.csv"]), are_paths([1, 2])
+    (True, True, False)
+    """
+    if isinstance(data, (str, os.PathLike)):
+        return True
+    return (
+        isinstance(data, list) and bool(data) and all(isinstance(item, (str, os.PathLike)) for item in data)
+    )
+
+
+def is_database(data: Any) -> bool:
+    """Whether data are an address of the form ``duckdb://file.db?table=name``, as such or in :class:`Files`.
+
+    Examples
+    --------
+    >>> is_database("DuckDB://a.db?table=t"), is_database(Files("duckdb://a.db?table=t")), is_database("a.db")
+    (True, True, False)
+    """
+    data = data.data if isinstance(data, Files) else data
+    return isinstance(data, str) and data[: len(DATABASE)].lower() == DATABASE
 
 
 def local_path(given: str) -> str:
@@ -139,12 +165,13 @@ def how_read(
     >>> how_read([1, 2, 3])
     '{}'
     """
-    inner = data.data if isinstance(data, Files) else data
-    listed = [inner] if isinstance(inner, (str, os.PathLike)) else inner
+    inner: Any = data.data if isinstance(data, Files) else data
+    inner = list(inner) if isinstance(inner, tuple) else inner
     kinds: set[str] = set()
-    if isinstance(listed, (list, tuple)) and all(isinstance(one, (str, os.PathLike)) for one in listed):
+    if are_paths(inner):
+        listed = inner if isinstance(inner, list) else [inner]
         paths = [local_path(os.fspath(one)) for one in listed]
-        kinds = {suffix_of(path) for path in paths if not path.lower().startswith("duckdb://")}
+        kinds = {suffix_of(path) for path in paths if not is_database(path)}
     said = {
         "columns": dict(columns or {}),
         "edges": dict(edges or {}),

@@ -22,7 +22,7 @@ from policygraph.private.counting.source import (
     stamps_of,
     unreadable,
 )
-from policygraph.private.counting.text import _blocks, packing_of
+from policygraph.private.counting.text import blocks, packing_of
 from policygraph.private.counting.values import JSON
 
 __all__ = ["json_source"]
@@ -93,7 +93,7 @@ def _is_array(path: str) -> bool:
     """Whether a file is one array: by its first sign, which is no part of a record; files of lines are never."""
     if suffix_of(path) != ".json":
         return False
-    for block in _blocks(path):
+    for block in blocks(path):
         if text := block.lstrip(b" \t\r\n"):
             return text.startswith(b"[")
     return False
@@ -127,7 +127,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _records(path: str, array: bool) -> Iterator[tuple[str, Any]]:
     if not array:
         lines = 0
-        for block in _blocks(path):
+        for block in blocks(path):
             for line in block.removesuffix(b"\n").split(b"\n"):
                 lines += 1
                 try:
@@ -139,7 +139,7 @@ def _records(path: str, array: bool) -> Iterator[tuple[str, Any]]:
                     yield f"line {lines}", text
         return
     try:
-        whole = b"".join(_blocks(path)).decode()
+        whole = b"".join(blocks(path)).decode()
     except UnicodeDecodeError as cause:
         yield "the file", cause
         return

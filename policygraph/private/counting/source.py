@@ -21,10 +21,10 @@ import numpy.typing as npt
 
 from policygraph.errors import DataError, InputError
 from policygraph.private.counting import sql
-from policygraph.private.counting.reading import Files
+from policygraph.private.counting.reading import Files, are_paths, is_database
 from policygraph.private.counting.values import told_apart
 
-__all__ = ["TABLE", "Source", "connect", "locked", "named", "open_source"]
+__all__ = ["TABLE", "Source", "connect", "digest", "locked", "named", "open_source"]
 
 TABLE = "policygraph_source"
 """Name under which a source is read in SQL."""
@@ -140,13 +140,13 @@ class Source:
                 with Path(path).open("rb") as file:
                     digests.append(hashlib.file_digest(file, "sha256").hexdigest())
             self.check_unchanged()
-            return _digest("files", *sorted(digests))
+            return digest("files", *sorted(digests))
         listed = sorted(self.columns)
         texts = [told_apart(sql.name(column), kind) for _, column, kind in listed]
         row = f"md5_number_lower(concat({', '.join(texts)}))"
         statement = f"SELECT count(*), CAST(coalesce(sum(CAST({row} AS HUGEINT)), 0) AS VARCHAR) FROM {TABLE}"
         [(count, total)] = self.rows_of(statement)
-        return _digest("rows, told apart", *(given for given, _, _ in listed), str(count), str(total))
+        return digest("rows, told apart", *(given for given, _, _ in listed), str(count), str(total))
 
 
 def named(name: str) -> str:
@@ -161,10 +161,11 @@ def named(name: str) -> str:
         raise InputError(
             f"name={name!r}: expected the name of the data set as text.", code="data.name", value=name
         )
-    return _digest("name", name)
+    return digest("name", name)
 
 
-def _digest(*parts: str) -> str:
+def digest(*parts: str) -> str:
+    """SHA-256 of texts, each after its length, so that no two lists of texts run into the same bytes."""
     whole = hashlib.sha256()
     for part in parts:
         raw = part.encode()
@@ -235,19 +236,17 @@ def open_source(data: Any) -> Source:
     DataError
         When there is nothing to read.
     """
-    if isinstance(data, str) and data[:9].lower() == "duckdb://":
-        return _from_database(data)
-    if isinstance(data, (str, os.PathLike)) or _are_paths(data):
+    if are_paths(data):
         data = Files(data)
     if isinstance(data, Files):
-        if isinstance(data.data, str) and data.data[:9].lower() == "duckdb://":
+        if is_database(data):
             if data.options():
                 raise InputError(
                     f"{data.data}: {', '.join(data.options())} are about text files: expected none for a DuckDB table.",
                     code="data.options",
                     value=data.options(),
                 )
-            return _from_database(data.data)
+            return _from_database(str(data.data))
         from policygraph.private.counting.files import from_files
 
         return from_files(data)
@@ -258,12 +257,6 @@ def open_source(data: Any) -> Source:
     from policygraph.private.counting.frames import from_frame
 
     return from_frame(data)
-
-
-def _are_paths(data: Any) -> bool:
-    return (
-        isinstance(data, list) and bool(data) and all(isinstance(item, (str, os.PathLike)) for item in data)
-    )
 
 
 def selected(label: str, connection: Any, select: str, **more: Any) -> Source:

@@ -29,6 +29,7 @@ __all__ = [
     "Folder",
     "Sheet",
     "as_utf8",
+    "blocks",
     "packing_of",
     "read_head",
     "scan_csv",
@@ -94,7 +95,7 @@ def _stream(path: str) -> Any:
     return pyarrow.input_stream(path, compression=None if packing == "none" else packing, buffer_size=1 << 16)
 
 
-def _blocks(path: str) -> Iterator[bytes]:
+def blocks(path: str) -> Iterator[bytes]:
     """Blocks of a file that end with a line, the last one apart; a byte order mark at the start is left out."""
     import pyarrow
 
@@ -167,7 +168,7 @@ def _private(path: str, flags: int) -> int:
 def first_record(path: str, quote: str) -> bytes:
     """The bytes of the first record of a CSV file that is not an empty line, without its line break."""
     whole = b""
-    for block in _blocks(path):
+    for block in blocks(path):
         whole = (whole + block).lstrip(b"\r\n") if not whole else whole + block
         at = -1
         while (at := whole.find(b"\n", at + 1)) >= 0:
@@ -246,7 +247,7 @@ def scan_csv(sheet: Sheet, shown: str) -> Sheet:
     Vectorised over blocks that end with a line. Whether a byte is inside quotes is the parity of the quotes before it, since a quote inside a value is doubled.
     """
     scan = _Scan(shown, sheet.delimiter, sheet.quote, len(sheet.names))
-    for block in _blocks(sheet.path):
+    for block in blocks(sheet.path):
         scan.feed(block)
     scan.close()
     return replace(sheet, records=scan.records, inner=scan.inner)
@@ -255,7 +256,7 @@ def scan_csv(sheet: Sheet, shown: str) -> Sheet:
 def scan_lines(path: str) -> Sheet:
     """Hold a text file to UTF-8, to lines of moderate length and to one kind of line break; there are no quotes and no columns."""
     scan = _Scan(path, "", "", 0)
-    for block in _blocks(path):
+    for block in blocks(path):
         scan.feed(block)
     scan.close()
     return Sheet(path, (), "", "", scan.records)

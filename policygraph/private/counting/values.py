@@ -13,6 +13,7 @@ from policygraph.private.counting import sql
 __all__ = [
     "FLOATS",
     "JSON",
+    "KINDS",
     "MIXED",
     "SPLIT",
     "WHOLE",
