@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 
 import networkx as nx
@@ -81,10 +81,10 @@ def test_other_settings_are_other_requests_and_equal_ones_the_same_in_every_proc
 def test_every_field_of_every_mechanism_counts():
     """A field that is set to anything else tells, whether the value makes sense or not."""
     for mechanism in variants():
-        for field in fields(mechanism):
+        for each in fields(mechanism):
             other = replace(mechanism)
-            object.__setattr__(other, field.name, "something else")
-            assert mechanism_as_asked(other) != mechanism_as_asked(mechanism), field.name
+            object.__setattr__(other, each.name, "something else")
+            assert mechanism_as_asked(other) != mechanism_as_asked(mechanism), each.name
 
 
 class Own(pg.Laplace):
@@ -284,3 +284,132 @@ def test_edge_lists_are_recognised_by_their_bytes(tmp_path):
         rules = {"duplicates": "merge"} if name == "b.edges" else None
         assert charged(ledger, path, query, policy, edges=rules)[0] == 1
         assert charged(ledger, str(path), query, policy, edges=rules)[0] == 0
+
+
+def test_what_the_records_depend_on_is_part_of_the_request(tmp_path):
+    """Folders that are columns, and types of columns: no byte of a file, and no printed value, need be different."""
+    domain = pg.Domain({"sex": ["F", "M"], "age": 3})
+    policy = pg.Policy(domain, unknown="drop")
+    writers = {
+        "csv": lambda ages: "age\n" + "".join(f"{age}\n" for age in ages),
+        "ndjson": lambda ages: "".join(f'{{"age": {age}}}\n' for age in ages),
+    }
+    for kind, text in writers.items():
+        found = []
+        for turn, order in enumerate(("FM", "MF")):
+            for sex, ages in zip(order, ((1, 2), (1, 1)), strict=True):
+                folder = tmp_path / f"{kind}-{turn}" / f"sex={sex}"
+                folder.mkdir(parents=True)
+                (folder / f"x.{kind}").write_text(text(ages))
+            given = pg.Files(str(tmp_path / f"{kind}-{turn}" / "*" / f"*.{kind}"), hive=True)
+            counts = count_cells(given, domain, unknown="drop").vector().tolist()
+            found.append((identify(given, None, policy).content, counts))
+        assert found[0][1] != found[1][1]
+        assert found[0][0] != found[1][0]
+    frames = [
+        pa.array([True, False]),
+        pa.array(["true", "false"]),
+        pa.array([1.0, 2.0]),
+        pa.array(["1.0", "2.0"]),
+    ]
+    for labels in ([1, 2], ["1", "2"], ["true", "false"], [1.0, 2.5]):
+        domain = pg.Domain({"a": labels})
+        policy = pg.Policy(domain, unknown="drop")
+        for one, other in itertools.combinations([pa.table({"a": column}) for column in frames], 2):
+            counts = [count_cells(each, domain, unknown="drop").vector().tolist() for each in (one, other)]
+            if counts[0] != counts[1]:
+                assert identify(one, None, policy).content != identify(other, None, policy).content
+
+
+def test_one_file_is_one_request_by_whatever_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "people"
+    folder.mkdir()
+    path = folder / "a.csv"
+    path.write_text("age,sex\n1,F\n")
+    names = [
+        path, str(path), "people/a.csv", "./people/../people/a.csv", path.as_uri(), [path], ["people/a.csv"], "people", "people/*.csv",
+        str(folder), "people/a*", pg.Files(path), pg.Files([str(path)]), pg.Files("people/*", encoding="UTF8"),
+    ]  # fmt: skip
+    assert len({identify(name, None, POLICY).content for name in names}) == 1
+    assert (
+        identify(path, None, POLICY, {"age": "age"})
+        == identify(path, None, POLICY, {})
+        == identify(path, None, POLICY)
+    )
+    assert identify(path, None, POLICY, {"age": "sex"}).content != identify(path, None, POLICY).content
+    (folder / "b.csv").write_text("age,sex\n2,M\n")
+    orders = [["people/a.csv", "people/b.csv"], ["people/b.csv", "people/a.csv"], "people", "people/?.csv"]
+    assert len({identify(order, None, POLICY).content for order in orders}) == 1
+    wide = pa.table({"age": pa.array([1, 2], pa.int8()), "sex": ["F", "M"]})
+    same = [
+        wide,
+        pa.table({"sex": ["M", "F"], "age": [2, 1]}),
+        wide.to_pandas(),
+        wide.cast(pa.schema([("age", pa.uint32()), ("sex", pa.large_string())])),
+    ]
+    assert len({identify(frame, None, POLICY).content for frame in same}) == 1
+
+
+def test_the_ends_of_edges_are_told_apart(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x,y,from,to\n0,1,2,3\n")
+    policy = pg.Policy(pg.Network(4))
+    plain, named = identify(path, None, policy), identify(path, None, policy, {})
+    assert plain.content != named.content, "the first two columns, or those of these names"
+    assert (
+        named
+        == identify(path, None, policy, {"from": "from"})
+        == identify(path, None, policy, {"to": "to", "from": "from"})
+    )
+    assert plain == identify(path, None, policy, None, {"loops": "error"})
+    assert plain.content != identify(path, None, policy, None, {"loops": "drop"}).content
+
+
+@dataclass(frozen=True)
+class Hidden(pg.Laplace):
+    factor: int = field(default=1, compare=False, repr=False)
+
+
+class Tuned(pg.Laplace):
+    strength = 3
+
+
+def test_settings_that_classes_of_others_hide_are_told(monkeypatch):
+    assert (
+        mechanism_as_asked(Hidden()) == mechanism_as_asked(Hidden()) != mechanism_as_asked(Hidden(factor=2))
+    )
+    before = mechanism_as_asked(Tuned())
+    assert before == mechanism_as_asked(Tuned()) != mechanism_as_asked(pg.Laplace())
+    monkeypatch.setattr(Tuned, "strength", 4)
+    assert None is not mechanism_as_asked(Tuned()) != before
+    monkeypatch.setattr(Tuned, "strength", object())
+    assert mechanism_as_asked(Tuned()) is None
+    monkeypatch.setattr(Tuned, "strength", 3)
+    monkeypatch.setattr(Tuned, "__module__", "__main__")
+    assert mechanism_as_asked(Tuned()) is None, "another program may have another class of this name"
+
+
+@dataclass(frozen=True, eq=False)
+class EqualToAll(pg.Laplace):
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return 1
+
+
+def test_a_mechanism_that_says_it_equals_everything_is_not_the_automatic_one():
+    assert mechanism_as_asked(EqualToAll()) != mechanism_as_asked(None)
+
+
+def test_numbers_of_arrays_are_numbers():
+    for kind in (np.int8, np.uint64, np.int64):
+        assert mechanism_as_asked(pg.Exponential(limit=kind(7))) == mechanism_as_asked(
+            pg.Exponential(limit=7)
+        )
+    assert mechanism_as_asked(pg.Cube(offset=np.float64(0.1))) == mechanism_as_asked(pg.Cube(offset=0.1))
+    assert mechanism_as_asked(pg.Exponential(limit=np.longdouble(7))) in (
+        None,
+        mechanism_as_asked(pg.Exponential(limit=7.0)),
+    )

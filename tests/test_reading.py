@@ -992,7 +992,6 @@ def test_addresses_of_the_network_need_an_installed_extension(scheme: str) -> No
 def test_how_data_are_read_is_a_value() -> None:
     said = [
         how_read("x.csv"),
-        how_read("x.txt"),
         how_read(Files("x.csv", delimiter=";")),
         how_read(Files("x.csv", quote="")),
         how_read(Files("x.csv", hive=True)),

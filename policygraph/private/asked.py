@@ -13,13 +13,14 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property
+from types import FunctionType, MemberDescriptorType
 from typing import Any, Protocol
 
 import numpy as np
 
 from policygraph.errors import DataError, InputError
 from policygraph.private.counting.counts import DENSE, Counts
-from policygraph.private.counting.files import fetched, resolve_all
+from policygraph.private.counting.files import fetched, folders_of, resolve_all
 from policygraph.private.counting.given import is_histogram, read_data
 from policygraph.private.counting.measures import MeasuredCounts, count_measure
 from policygraph.private.counting.reading import Files, are_paths, how_read, is_database
@@ -76,7 +77,7 @@ def mechanism_as_asked(mechanism: Any) -> dict[str, Any] | None:
     >>> mechanism_as_asked(pg.Exponential(limit=7))["fields"]["limit"]
     7
     """
-    if mechanism is None or mechanism == "auto":
+    if mechanism is None or (isinstance(mechanism, str) and mechanism == "auto"):
         return {"auto": True}
     try:
         form = plain_form(mechanism)
@@ -126,8 +127,9 @@ def _number(value: Any) -> Any:
         return {"float": value.hex()}
     if isinstance(value, bytes):
         return {"bytes": value.hex()}
-    if isinstance(value, np.generic):
-        return {"number": [str(value.dtype), plain_form(value.item(), DEPTH)]}
+    if isinstance(value, (np.integer, np.floating, np.bool_)) and type(value.item()) in (int, float, bool):
+        # A seven is a seven, also from an array.
+        return plain_form(value.item(), DEPTH)
     if isinstance(value, np.ndarray):
         if value.dtype == object:
             return {"array": [list(value.shape), [plain_form(item, 1) for item in value.ravel().tolist()]]}
@@ -153,16 +155,39 @@ def _object(value: Any, depth: int) -> dict[str, Any]:
         return {"class": _name(kind), "spec": plain_form(value.to_spec(), depth + 1)}
     if not is_dataclass(value) or isinstance(value, type):
         return {"class": _name(kind), "holds": _holds(value, depth)}
-    listed = [field for field in fields(value) if field.compare or field.repr]
+    foreign = not _ours(kind)
+    listed = [field for field in fields(value) if foreign or field.compare or field.repr]
     _check_no_more(value, {field.name for field in fields(value)})
     told = {field.name: plain_form(getattr(value, field.name), depth + 1) for field in listed}
-    return {"class": _name(kind), "fields": told}
+    form = {"class": _name(kind), "fields": told}
+    shared = _shared(kind, depth)
+    return {**form, "shared": shared} if shared else form
+
+
+def _ours(kind: type) -> bool:
+    return kind.__module__.startswith("policygraph.")
+
+
+def _shared(kind: type, depth: int) -> dict[str, Any]:
+    """What the classes of others keep for all their objects: settings as well, since they can be set."""
+    return {
+        f"{_name(each)}.{name}": plain_form(value, depth + 1)
+        for each in kind.__mro__
+        if each is not object and not _ours(each)
+        for name, value in vars(each).items()
+        if not _is_code(name, value)
+    }
+
+
+def _is_code(name: str, value: Any) -> bool:
+    made = (FunctionType, classmethod, staticmethod, property, cached_property, MemberDescriptorType)
+    return name.startswith(("__", "_abc_")) or isinstance(value, made)
 
 
 def _holds(value: Any, depth: int) -> Any:
     """All that an object of the library holds, but for what it has worked out from that."""
     kind = type(value)
-    if not kind.__module__.startswith("policygraph.") or not hasattr(value, "__dict__"):
+    if not _ours(kind) or not hasattr(value, "__dict__"):
         raise UnknowableError(kind)
     held = {name: item for name, item in vars(value).items() if name not in _worked_out(kind)}
     return plain_form(held, depth + 1)
@@ -192,11 +217,11 @@ def _check_no_more(value: Any, known: set[str]) -> None:
 
 
 def _name(kind: type) -> str:
-    if "<locals>" in kind.__qualname__:
-        # Two classes of one name can be made inside a function, and differ in what they enclose.
+    if "<locals>" in kind.__qualname__ or kind.__module__ == "__main__":
+        # Two classes of one name can be made inside a function, or in two programs, and differ in what they do.
         raise UnknowableError(kind)
     # Where a class of the library stands may change; what it is called may not.
-    home = "policygraph" if kind.__module__.startswith("policygraph.") else kind.__module__
+    home = "policygraph" if _ours(kind) else kind.__module__
     return f"{home}.{kind.__qualname__}"
 
 
@@ -276,8 +301,24 @@ def identify(
         return _of_counts(read_data(data, policy, columns, edges), columns, edges)
     if measure is not None:
         _check_records(data, policy, edges)
-    found = _edge_files(data) if isinstance(policy.domain, Network) else open_source(data).fingerprint()
-    return Asked(found, _read_as(found, data, columns, edges))
+    network = isinstance(policy.domain, Network)
+    found = _edge_files(data) if network else open_source(data)
+    account = found.fingerprint()
+    said = how_read(data, *_as_default(columns, edges, network))
+    return Asked(account, digest("read", account, *found.told(), said))
+
+
+def _as_default(
+    columns: Mapping[str, str] | None, edges: Mapping[str, str] | None, network: bool
+) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Names of columns and rules for edges without those that are so anyway: to say them changes nothing."""
+    named = dict(columns or {})
+    if network and columns is not None:
+        # The ends of an edge are the columns of these names once columns are given, and the first two otherwise.
+        named = {end: named.get(end, end) for end in ("from", "to")}
+    elif not network:
+        named = {name: column for name, column in named.items() if name != column}
+    return named, {name: rule for name, rule in (edges or {}).items() if rule != "error"}
 
 
 def read(
@@ -306,21 +347,16 @@ def _check_records(data: Any, policy: Policy, edges: Mapping[str, str] | None) -
         )
 
 
-def _edge_files(data: Any) -> str:
-    """Fingerprint of an edge list: of its bytes, whatever its kind is."""
+def _edge_files(data: Any) -> Records:
+    """An edge list that is known by its bytes, whatever its kind is."""
     if is_database(data):
-        return open_source(data).fingerprint()
-    paths, keep = fetched(resolve_all(data if isinstance(data, Files) else Files(data))[1])
+        return open_source(data)
+    files = data if isinstance(data, Files) else Files(data)
+    paths, keep = fetched(resolve_all(files)[1])
     return Records(
-        "the edge list", lambda statement: None, (), stamps=stamps_of(paths), keep=keep
-    ).fingerprint()
-
-
-def _read_as(
-    content: str, data: Any, columns: Mapping[str, str] | None, edges: Mapping[str, str] | None
-) -> str:
-    """Fingerprint of content together with the way it is read."""
-    return digest("read", content, how_read(data, columns, edges))
+        "the edge list", lambda statement: None, (),
+        stamps=stamps_of(paths), keep=keep, folders=folders_of(files, paths),
+    )  # fmt: skip
 
 
 def _of_counts(

@@ -237,8 +237,10 @@ class Release:
         import pyarrow.parquet as pq
 
         try:
-            # As one file and nothing else: a path such as a=1/release.parquet would add a column a.
-            table = pq.ParquetFile(io.BytesIO(source) if isinstance(source, bytes) else source).read()
+            # As one file and nothing else: a path such as a=1/release.parquet would add a column a. Without threads of Arrow: one that lets go of
+            # our bytes while Python is ending is ended by it, and takes the process with it (std::terminate).
+            given = pa.BufferReader(source) if isinstance(source, bytes) else source
+            table = pq.ParquetFile(given, pre_buffer=False).read(use_threads=False)
         except (OSError, pa.ArrowException, TypeError) as cause:
             reason = getattr(cause, "strerror", None) or "it is no Parquet file"
             shown = "the bytes" if isinstance(source, bytes) else source

@@ -6,6 +6,7 @@ Imports ``errors`` and its own folder.
 from __future__ import annotations
 
 import glob
+import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +28,7 @@ from policygraph.private.counting.source import (
 from policygraph.private.counting.text import Folder, Sheet, as_utf8, packing_of, read_head, scan_csv
 from policygraph.private.counting.values import SPLIT, WHOLE, mixed
 
-__all__ = ["csv_source", "fetched", "folder_columns", "from_files", "resolve_all", "united"]
+__all__ = ["csv_source", "fetched", "folder_columns", "folders_of", "from_files", "resolve_all", "united"]
 
 CSV = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")
@@ -201,6 +202,13 @@ def folder_columns(files: Files, path: str) -> dict[str, str]:
     return {unquote(name): unquote(value) for name, _, value in pairs}
 
 
+def folders_of(files: Files, paths: Sequence[str]) -> tuple[str, ...]:
+    """What the folders of each file say, as texts; nothing where folders are no columns."""
+    return (
+        tuple(json.dumps(folder_columns(files, path), sort_keys=True) for path in paths) if files.hive else ()
+    )
+
+
 def united(
     files: Files, label: str, parts: Sequence[tuple[str, str, Sequence[tuple[str, str, str]]]]
 ) -> tuple[str, list[tuple[str, str, str]]]:
@@ -281,7 +289,15 @@ def _parquet_source(files: Files, label: str, paths: list[str], keep: tuple[Any,
         groups.setdefault((columns, tuple(folder_columns(files, path).items())), []).append(path)
     parts = [(some[0], _parquet(some), columns) for (columns, _), some in groups.items()]
     select, listed = united(files, label, parts)
-    return selected(label, connection, select, columns=listed, stamps=stamps_of(paths), keep=keep)
+    return selected(
+        label,
+        connection,
+        select,
+        columns=listed,
+        stamps=stamps_of(paths),
+        keep=keep,
+        folders=folders_of(files, paths),
+    )
 
 
 def _parquet(paths: list[str]) -> str:
@@ -333,6 +349,7 @@ def csv_source(
         keep=keep,
         records=records,
         failure=failure,
+        folders=folders_of(files, paths),
     )
 
 

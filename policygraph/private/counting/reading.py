@@ -145,37 +145,26 @@ def suffix_of(path: str) -> str:
 def how_read(
     data: Any, columns: Mapping[str, str] | None = None, edges: Mapping[str, str] | None = None
 ) -> str:
-    """How data are read, as a text: with the content and the policy, all that the counts depend on.
+    """How data are read, as a text: with the content, the policy and what a source tells of itself, all that the counts depend on.
 
-    Two requests are the same only if this is the same: the same bytes under another name of column, delimiter or kind of file are
-    other records. It is known before anything is opened, and stays the same from one version to the next.
+    Two requests are the same only if this is the same: the same bytes under another name of column or another delimiter are other records.
+    It is known before anything is opened, and stays the same from one version to the next.
 
     Returns
     -------
     str
-        JSON with sorted keys: ``columns``, ``edges``, ``kinds`` (endings of the files) and ``options`` (:meth:`Files.options`), each only
-        where there is something to say.
+        JSON with sorted keys: ``columns``, ``edges`` and ``options`` (:meth:`Files.options`), each only where there is something to say.
 
     Examples
     --------
+    >>> how_read(Files("people.csv", delimiter=";"), columns={"sex": "Sex"})
+    '{"columns": {"sex": "Sex"}, "options": {"delimiter": ";"}}'
     >>> how_read("people.csv")
-    '{"kinds": [".csv"]}'
-    >>> how_read(Files("file:///data/people.csv", delimiter=";"), columns={"sex": "Sex"})
-    '{"columns": {"sex": "Sex"}, "kinds": [".csv"], "options": {"delimiter": ";"}}'
-    >>> how_read([1, 2, 3])
     '{}'
     """
-    inner: Any = data.data if isinstance(data, Files) else data
-    inner = list(inner) if isinstance(inner, tuple) else inner
-    kinds: set[str] = set()
-    if are_paths(inner):
-        listed = inner if isinstance(inner, list) else [inner]
-        paths = [local_path(os.fspath(one)) for one in listed]
-        kinds = {suffix_of(path) for path in paths if not is_database(path)}
     said = {
         "columns": dict(columns or {}),
         "edges": dict(edges or {}),
-        "kinds": sorted(kinds),
         "options": data.options() if isinstance(data, Files) else {},
     }
     return json.dumps({key: value for key, value in said.items() if value}, sort_keys=True)

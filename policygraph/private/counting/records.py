@@ -11,7 +11,7 @@ from typing import Any
 
 from policygraph.errors import DataError
 from policygraph.private.counting import sql
-from policygraph.private.counting.files import folder_columns, united
+from policygraph.private.counting.files import folder_columns, folders_of, united
 from policygraph.private.counting.reading import Files, suffix_of
 from policygraph.private.counting.source import (
     Source,
@@ -80,8 +80,9 @@ def json_source(files: Files, label: str, paths: list[str], keep: tuple[Any, ...
         parts.append((first, inner, [(name, f"k{i}", JSON) for i, name in enumerate(order)]))
     select, listed = united(files, label, parts)
     return selected(
-        label, connection, select, columns=listed, stamps=stamps_of(paths), keep=keep, explain=explain
-    )
+        label, connection, select, columns=listed, stamps=stamps_of(paths), keep=keep, explain=explain,
+        folders=folders_of(files, paths),
+    )  # fmt: skip
 
 
 def _objects(paths: list[str], array: bool, packing: str) -> str:

@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -21,8 +22,8 @@ import numpy.typing as npt
 
 from policygraph.errors import DataError, InputError
 from policygraph.private.counting import sql
-from policygraph.private.counting.reading import Files, are_paths, is_database
-from policygraph.private.counting.values import told_apart
+from policygraph.private.counting.reading import Files, are_paths, is_database, suffix_of
+from policygraph.private.counting.values import family, told_apart
 
 __all__ = ["TABLE", "Source", "connect", "digest", "locked", "named", "open_source"]
 
@@ -57,6 +58,8 @@ class Source:
         How many records there are, where that was counted when the source was opened.
     explain
         Finds the place of what the engine could not read.
+    folders
+        For each file what its folders say, where they are columns.
     failure
         What is wrong with the records; raised when they are first asked for, so that a wrong column is told before.
     """
@@ -70,6 +73,7 @@ class Source:
     records: int | None = None
     explain: Explain | None = None
     failure: DataError | None = None
+    folders: tuple[str, ...] = ()
 
     def run(self, statement: str) -> Iterator[dict[str, npt.NDArray[Any]]]:
         """Answer an SQL statement over ``TABLE`` whose columns are integers, batch by batch; NULL becomes -1."""
@@ -120,6 +124,34 @@ class Source:
                 value=self.label,
             )
 
+    @cached_property
+    def digests(self) -> tuple[str, ...]:
+        """SHA-256 of each file behind it, in the order of its stamps."""
+        found = []
+        for path, _, _ in self.stamps:
+            with Path(path).open("rb") as file:
+                found.append(hashlib.file_digest(file, "sha256").hexdigest())
+        self.check_unchanged()
+        return tuple(found)
+
+    def told(self) -> list[str]:
+        """What the records depend on beside :meth:`fingerprint`, which is for accounts: the same for the same records, wherever they lie.
+
+        Notes
+        -----
+        Folders that are columns are records too: ``sex=F`` may become ``sex=M`` while no byte of a file changes. And 1.0 in a column of
+        numbers is the label 1, where the text "1.0" is not.
+        """
+        if not self.stamps:
+            return ["columns", *(f"{name!r}: {family(kind)}" for name, _, kind in sorted(self.columns))]
+        kinds = sorted({suffix_of(path) for path, _, _ in self.stamps})
+        folders = self.folders or ("",) * len(self.stamps)
+        return [
+            "files",
+            *kinds,
+            *sorted(f"{each} {at}" for each, at in zip(self.digests, folders, strict=True)),
+        ]
+
     def fingerprint(self) -> str:
         """Name the data set by its content.
 
@@ -135,12 +167,7 @@ class Source:
         """
         self.check_readable()
         if self.stamps:
-            digests = []
-            for path, _, _ in self.stamps:
-                with Path(path).open("rb") as file:
-                    digests.append(hashlib.file_digest(file, "sha256").hexdigest())
-            self.check_unchanged()
-            return digest("files", *sorted(digests))
+            return digest("files", *sorted(self.digests))
         listed = sorted(self.columns)
         texts = [told_apart(sql.name(column), kind) for _, column, kind in listed]
         row = f"md5_number_lower(concat({', '.join(texts)}))"

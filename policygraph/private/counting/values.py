@@ -17,6 +17,7 @@ __all__ = [
     "MIXED",
     "SPLIT",
     "WHOLE",
+    "family",
     "is_number",
     "mixed",
     "number",
@@ -43,6 +44,21 @@ KINDS = (("t", "VARCHAR"), ("w", "HUGEINT"), ("f", "DOUBLE"), ("b", "BOOLEAN"))
 def is_number(kind: str) -> bool:
     """Whether a column holds numbers that need not be whole."""
     return kind in FLOATS or kind.startswith("DECIMAL")
+
+
+def family(kind: str) -> str:
+    """What the values of a column are, whatever their width.
+
+    Examples
+    --------
+    >>> [family(kind) for kind in ("TINYINT", "FLOAT", "BOOLEAN", "ENUM('a')", "MIXED FLOATS")]
+    ['whole', 'number', 'boolean', 'text', 'mixed floats']
+    """
+    if kind in WHOLE:
+        return "whole"
+    if kind in (MIXED, SPLIT, JSON, "BOOLEAN"):
+        return kind.lower()
+    return "number" if is_number(kind) else "text"
 
 
 def number(value: str, kind: str) -> str:
