@@ -14,6 +14,7 @@ import policygraph as pg
 from policygraph.private.counting.measures import MeasuredCounts
 from policygraph.private.mechanisms import Fitted, Kernel
 from policygraph.public.query.blocks import BlockQuery
+from policygraph.public.query.network_statistics import DegreeTail, Triangles, Wedges
 
 TABLE = pg.Domain({"a": 2, "b": 3})
 LINE = pg.Domain({"age": 6})
@@ -39,9 +40,7 @@ def queries(domain):
     else:
         yield pg.queries.prefix(domain)
         yield pg.queries.ranges(domain, [(0, 2), (1, 5)])
-        yield (
-            pg.queries.all_ranges(domain) if hasattr(pg.queries, "all_ranges") else pg.queries.prefix(domain)
-        )
+        yield pg.queries.all_ranges(domain)
 
 
 def exact(query, counts):
@@ -197,11 +196,14 @@ def test_networks_with_many_edges_between_two_nodes(multiplicity, tmp_path):
         assert abs(int(made.values()[0]) - multiplicity) < 1000
 
 
-def test_wedges_are_bounded_before_they_are_counted():
-    """Degrees are squared on the way, so that 2^33 edges at a node would wrap."""
-    query = pg.queries.wedges(pg.Network(4, multiple=True)) if hasattr(pg.queries, "wedges") else None
-    if query is None:
-        return
-    assert query.answer([1 << 20, 0, 0, 0, 0, 0]).tolist() == [2 * ((1 << 20) * ((1 << 20) - 1) // 2)]
-    with pytest.raises(pg.RefusedError):
-        query.answer([1 << 33, 0, 0, 0, 0, 0])
+@pytest.mark.parametrize("statistic", [Wedges, Triangles, DegreeTail])
+@pytest.mark.parametrize("edges", [2, 1 << 33, 1 << 61])
+def test_statistics_of_simple_networks_refuse_more_edges_than_pairs(statistic, edges, tmp_path):
+    """Degrees are squared on the way: 2^33 edges between two nodes would wrap, and no bound of theirs is about such tables."""
+    query, ledger = statistic(pg.Network(4)), pg.Ledger(tmp_path / "budget.db")
+    table = [edges, 1, 0, 1, 0, 0]
+    with pytest.raises(REFUSALS):
+        query.answer(table)
+    with pytest.raises(pg.DataError):
+        pg.release(query, pg.Policy(query.domain), table, epsilon=1, ledger=ledger)
+    assert ledger.history() == []

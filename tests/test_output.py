@@ -14,6 +14,7 @@ import pytest
 import policygraph as pg
 from policygraph.cli.app import run
 from policygraph.public.output import replacing, write_all
+from policygraph.published.networks import PublicDegrees, synthetic_graph
 
 DOMAIN = pg.Domain({"sex": ["F", "M"], "age": 3})
 POLICY = pg.Policy(DOMAIN, graph=pg.PolicyGraph.full(DOMAIN))
@@ -28,14 +29,14 @@ def made():
 def writers(folder):
     """Everything of the library that writes a file, by the name of the file."""
     release, certificate = made(), pg.sensitivity(pg.queries.identity(DOMAIN), POLICY)
-    graph = pg.synthetic_graph(pg.Network(4), [1, 1, 1, 1]) if hasattr(pg, "synthetic_graph") else None
+    groups = pg.queries.mixing(pg.Network(4), ["x", "x", "y", "y"])
+    graph = synthetic_graph([1, 0, 1], groups, PublicDegrees.of(groups.domain, [1] * 4), seed=1)
     out = {
         "release.parquet": release.to_parquet, "release.csv": release.to_csv, "release.json": release.to_json,
         "certificate.json": lambda path: certificate.to_json(str(path)),
         "graph.png": lambda path: POLICY.graph.draw(str(path)), "move.png": lambda path: certificate.move().draw(str(path)),
+        "edges.csv": graph.to_csv,
     }  # fmt: skip
-    if graph is not None:
-        out["edges.csv"] = graph.to_csv
     return {folder / name: write for name, write in out.items()}
 
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from policygraph.errors import InputError, RefusedError
+from policygraph.errors import DataError, InputError, RefusedError
 from policygraph.public.domain import Network
 from policygraph.public.query.base import Ints, Part, Query
 
@@ -59,8 +59,16 @@ class NetworkStatistic(Query):
 
     def answer_sparse(self, cells: Any, amounts: Any) -> Ints:
         self.check_fits(amounts)
+        times = np.asarray(amounts, dtype=np.int64)
+        most = self.domain.capacity
+        if most is not None and len(times) and int(times.max()) > most:
+            # What was checked to fit is bounded by the pairs of nodes, each of which has no more edges than this.
+            raise DataError(
+                f"{int(times.max()):,} edges between two nodes of {self.domain!r}: expected at most {most}.",
+                code="counts.capacity",
+            )
         tail, head = self.domain.pairs(cells)
-        return self.of_edges(tail, head, np.asarray(amounts, dtype=np.int64))
+        return self.of_edges(tail, head, times)
 
     def columns(self, cells: Any) -> NoReturn:
         raise RefusedError(
