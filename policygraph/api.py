@@ -17,7 +17,7 @@ import numpy as np
 
 from policygraph.errors import ConstraintError, InputError
 from policygraph.exact import Exact
-from policygraph.private.asked import Asked, identify, read, request_of
+from policygraph.private.asked import Identity, identify, read, request_of
 from policygraph.private.counting.given import read_data
 from policygraph.private.counting.source import named
 from policygraph.private.ledger import Account, Ledger
@@ -225,7 +225,7 @@ def perform(
     progress: Callable[[str], None] | None = None,
     before: Callable[[], None] | None = None,
     resume: bool = False,
-    identity: Asked | None = None,
+    identity: Identity | None = None,
 ) -> Outcome:
     """Do what :func:`release` does, and say what it meant for the ledger.
 
@@ -292,7 +292,7 @@ def _charged(
     ready: Calibrated,
     counts: Any,
     book: Ledger,
-    known: Asked,
+    known: Identity,
     request: str | None,
     source: Source,
     tell: Callable[[str], None],

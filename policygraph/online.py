@@ -21,7 +21,7 @@ import numpy as np
 from policygraph.api import find_account, perform
 from policygraph.errors import InputError, LedgerError, shown
 from policygraph.exact import Exact, as_fraction
-from policygraph.private.asked import Asked, identify, read, request_of
+from policygraph.private.asked import Identity, identify, read, request_of
 from policygraph.private.ledger import Ledger
 from policygraph.private.mechanisms.additive import Gaussian, Laplace
 from policygraph.private.mechanisms.base import Mechanism
@@ -178,7 +178,7 @@ class OnlineCube:
         return self.rule.lattice
 
     @cached_property
-    def _identity(self) -> Asked:
+    def _identity(self) -> Identity:
         return identify(self.data, None, self.policy, self.columns)
 
     @cached_property

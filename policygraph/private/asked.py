@@ -36,7 +36,7 @@ from policygraph.public.query.measures import MeasureQuery
 
 __all__ = [
     "VERSION",
-    "Asked",
+    "Identity",
     "UnknowableError",
     "identify",
     "mechanism_as_asked",
@@ -234,7 +234,7 @@ class Fingerprinted(Protocol):
 
 
 def request_of(
-    query: Fingerprinted, policy: Policy, loss: Loss, mechanism: Any, source: Source, data: Asked
+    query: Fingerprinted, policy: Policy, loss: Loss, mechanism: Any, source: Source, data: Identity
 ) -> str | None:
     """Fingerprint of a request, for the ledger; None where the mechanism cannot be told from others of its kind."""
     asked = mechanism_as_asked(mechanism)
@@ -254,8 +254,8 @@ def request_of(
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Data as a request knows them.
+class Identity:
+    """What data are known by.
 
     Attributes
     ----------
@@ -286,7 +286,7 @@ def identify(
     policy: Policy,
     columns: Mapping[str, str] | None = None,
     edges: Mapping[str, str] | None = None,
-) -> Asked:
+) -> Identity:
     """Know data by their content and by how they are read, with no more work than that needs.
 
     Files are known by their bytes and frames by their rows, and are not counted for it. Counts that somebody made elsewhere are known by
@@ -298,14 +298,14 @@ def identify(
     if is_histogram(data, policy.domain) and measure is None:
         return _of_counts(read_data(data, policy, columns, edges))
     if isinstance(policy.domain, Network) and not (isinstance(data, Files) or are_paths(data)):
-        return _of_counts(read_data(data, policy, columns, edges), columns, edges)
+        return _of_counts(read_data(data, policy, columns, edges))
     if measure is not None:
         _check_records(data, policy, edges)
     network = isinstance(policy.domain, Network)
     found = _edge_files(data) if network else open_source(data)
     account = found.fingerprint()
     said = how_read(data, *_as_default(columns, edges, network))
-    return Asked(account, digest("read", account, *found.told(), said))
+    return Identity(account, digest("read", account, *found.told(), said))
 
 
 def _as_default(
@@ -359,14 +359,12 @@ def _edge_files(data: Any) -> Records:
     )  # fmt: skip
 
 
-def _of_counts(
-    counts: Any, columns: Mapping[str, str] | None = None, edges: Mapping[str, str] | None = None
-) -> Asked:
+def _of_counts(counts: Any) -> Identity:
     inner = counts.counts if isinstance(counts, MeasuredCounts) else counts
     parts = ["counts", counts.fingerprint, repr(inner.domain.to_spec()), *_numbers(inner)]
     if isinstance(counts, MeasuredCounts):
         parts += [repr(counts.measure.to_spec()), _hash(np.asarray(counts.sums(counts.domain.names)))]
-    return Asked(counts.fingerprint, digest(*parts), counts)
+    return Identity(counts.fingerprint, digest(*parts), counts)
 
 
 def _numbers(counts: Counts) -> list[str]:

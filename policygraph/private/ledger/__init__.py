@@ -6,7 +6,7 @@ out, ``schema`` the tables and their seals, ``upgrade`` the layout before, ``sto
 """
 
 from policygraph.private.ledger.book import Ledger
-from policygraph.private.ledger.records import Account, Charge, Entry, Request, request_fingerprint
+from policygraph.private.ledger.records import Account, Charge, Entry, RecordedRequest, request_fingerprint
 from policygraph.private.ledger.statement import Statement
 
-__all__ = ["Account", "Charge", "Entry", "Ledger", "Request", "Statement", "request_fingerprint"]
+__all__ = ["Account", "Charge", "Entry", "Ledger", "RecordedRequest", "Statement", "request_fingerprint"]

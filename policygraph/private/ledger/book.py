@@ -16,7 +16,7 @@ from typing import Any
 from policygraph.errors import InputError, LedgerError
 from policygraph.private.ledger import accounts, schema, store
 from policygraph.private.ledger.accounts import Figures, label
-from policygraph.private.ledger.records import Account, Charge, Entry, Request, canonical_json
+from policygraph.private.ledger.records import Account, Charge, Entry, RecordedRequest, canonical_json
 from policygraph.private.ledger.rules import Limit, tally
 from policygraph.private.ledger.statement import Statement, Stretch, state
 from policygraph.public.loss import Epsilon, EpsilonDelta, Loss, Rho, Target
@@ -257,7 +257,7 @@ class Ledger:
         description: Mapping[str, Any] | None = None,
         compose_policies: bool = False,
         note: str = "",
-    ) -> Request:
+    ) -> RecordedRequest:
         """Charge for a request together with the key of its noise, or find the charge that was made for it already.
 
         Parameters
@@ -307,9 +307,11 @@ class Ledger:
                     schema.put_key(db, number, key)
         if not fits:
             raise accounts.exceeded(known, loss)
-        return Request(Charge(self.identity, number, known.dataset, policy, loss, time, seal), True, key)
+        return RecordedRequest(
+            Charge(self.identity, number, known.dataset, policy, loss, time, seal), True, key
+        )
 
-    def find(self, request: str) -> Request | None:
+    def find(self, request: str) -> RecordedRequest | None:
         """Give the latest charge for a request that is completed or waits with its key; None if there is none.
 
         A charge that was made without a key, and has no release, is not found: nobody can say what was let out for it.
@@ -317,7 +319,7 @@ class Ledger:
         with self._open() as db:
             return self._found(db, accounts.keyed(self._secret, label(request, "request")))
 
-    def _found(self, db: sqlite3.Connection, wanted: str) -> Request | None:
+    def _found(self, db: sqlite3.Connection, wanted: str) -> RecordedRequest | None:
         row = db.execute(
             "SELECT e.number, dataset, policy, loss, e.time, seal, key, bytes FROM entries e LEFT JOIN keys USING (number) "
             "LEFT JOIN stored USING (number) WHERE request = ? AND (key IS NOT NULL OR bytes IS NOT NULL) "
@@ -330,7 +332,7 @@ class Ledger:
         loss = accounts.chargeable(accounts.loss_of(text))
         body = None if size is None else self._body(db, number)
         charge = Charge(self.identity, number, dataset, policy, loss, time, seal)
-        return Request(charge, False, key if body is None else None, body)
+        return RecordedRequest(charge, False, key if body is None else None, body)
 
     def settle(self, charge: Charge, release: bytes) -> bytes:
         """Put a release on record, erase its key, and give the release that is on record: the first one that was stored.

@@ -1,6 +1,6 @@
 """The values that go into the ledger and come out of it.
 
-Owns ``Charge``, ``Request``, ``Entry``, ``Account`` and the fingerprint of a request. May import ``errors`` and
+Owns ``Charge``, ``RecordedRequest``, ``Entry``, ``Account`` and the fingerprint of a request. May import ``errors`` and
 ``public.loss``.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, Literal
 from policygraph.errors import InputError
 from policygraph.public.loss import Loss, Target
 
-__all__ = ["Account", "Charge", "Entry", "Request", "canonical_json", "request_fingerprint"]
+__all__ = ["Account", "Charge", "Entry", "RecordedRequest", "canonical_json", "request_fingerprint"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Charge:
 
 
 @dataclass(frozen=True)
-class Request:
+class RecordedRequest:
     """A request as the ledger knows it: its charge, and the release or the key to draw it with.
 
     Parameters
