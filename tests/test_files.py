@@ -26,6 +26,7 @@ from policygraph.public.constraints import (
 )
 from policygraph.public.domain import Domain, Network
 from policygraph.public.files import PolicyFileError, dumps, json_schema, load, loads
+from policygraph.public.files.options import OPTIONS, expected_option
 from policygraph.public.graphs import PolicyGraph
 from policygraph.public.policy import Policy
 
@@ -433,6 +434,18 @@ def test_networks_round_trip(network: Network) -> None:
 def test_a_query_over_another_domain_is_not_written() -> None:
     with pytest.raises(InputError):
         dumps(Policy(DOMAIN), queries.identity(Domain({"a": 2})))
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_the_json_schema_takes_the_options_that_the_reader_takes(name: str) -> None:
+    data = json_schema()["$defs"]["Data"]["properties"][name]
+    check = jsonschema.Draft202012Validator(data)
+    values = ["", ";;", "\r\n", True, False, 0, 1, 1.5, [], {}, *map(chr, range(300))]
+    for value in values:
+        taken = expected_option(name, value) is None
+        # Which encodings there are is known to Python alone.
+        assert check.is_valid(value) == (isinstance(value, str) if name == "encoding" else taken), value
+        assert check.is_valid(value) or not taken
 
 
 def test_the_json_schema_is_one_and_finds_mistakes() -> None:

@@ -215,9 +215,15 @@ Number = Annotated[
 Probability = Annotated[
     Any, PlainValidator(_probability), WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]})
 ]
-ONE_SIGN = {"type": "string", "minLength": 1, "maxLength": 1}
-Delimiter = Annotated[Any, _option("delimiter"), WithJsonSchema(ONE_SIGN)]
-Quote = Annotated[Any, _option("quote"), WithJsonSchema({"type": "string", "maxLength": 1})]
+SIGN = r"[\x01-\x09\x0b\x0c\x0e-\x7f]"
+"""ASCII characters but for line breaks and the zero byte, as ``expected_option`` has them."""
+Delimiter = Annotated[
+    Any, _option("delimiter"), WithJsonSchema({"type": "string", "maxLength": 1, "pattern": f"^{SIGN}$"})
+]
+Quote = Annotated[
+    # In some readers of patterns the end is also before a last line break.
+    Any, _option("quote"), WithJsonSchema({"type": "string", "maxLength": 1, "pattern": rf"^(?!\n){SIGN}?$"})
+]
 Encoding = Annotated[Any, _option("encoding"), WithJsonSchema({"type": "string"})]
 Header = Annotated[Any, _option("header"), WithJsonSchema({"type": "boolean"})]
 Hive = Annotated[Any, _option("hive"), WithJsonSchema({"type": "boolean"})]
