@@ -61,7 +61,13 @@ def one_query(path: str) -> tuple[Any, Any]:
 
 
 def loss_option(epsilon: str | None, rho: str | None, delta: str | None, default: str | None = None) -> Loss:
-    """Read the privacy loss from the options; an epsilon by default, when none is given and there is one."""
+    """Read the privacy loss from the options; an epsilon by default, when none is given and there is one.
+
+    Examples
+    --------
+    >>> print(loss_option("1/2", None, None), loss_option(None, None, None, default="1"), sep=", ")
+    epsilon = 0.5, epsilon = 1
+    """
     from policygraph.public.loss import loss_of
 
     given = {"--epsilon": epsilon, "--rho": rho, "--delta": delta}

@@ -236,7 +236,18 @@ class Fingerprinted(Protocol):
 def request_of(
     query: Fingerprinted, policy: Policy, loss: Loss, mechanism: Any, source: Source, data: Identity
 ) -> str | None:
-    """Fingerprint of a request, for the ledger; None where the mechanism cannot be told from others of its kind."""
+    """Fingerprint of a request, for the ledger; None where the mechanism cannot be told from others of its kind.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"age": 2})
+    >>> query, policy = pg.queries.identity(domain), pg.Policy(domain)
+    >>> known = identify([1, 2], query, policy)
+    >>> requests = [request_of(query, policy, pg.Epsilon(1), asked, pg.SeededSource(1), known) for asked in (None, "auto", pg.Laplace())]
+    >>> requests[0] == requests[1], requests[0] == requests[2]
+    (True, False)
+    """
     asked = mechanism_as_asked(mechanism)
     if asked is None:
         return None
@@ -291,6 +302,14 @@ def identify(
 
     Files are known by their bytes and frames by their rows, and are not counted for it. Counts that somebody made elsewhere are known by
     every one of them, beside the name or the file that they came with.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"age": 2})
+    >>> one, same, other = (identify(data, None, pg.Policy(domain)) for data in ([1, 2], (1, 2), [2, 1]))
+    >>> one.content == same.content, one.content == other.content
+    (True, False)
     """
     if isinstance(data, (Counts, MeasuredCounts)):
         return _of_counts(data)

@@ -29,7 +29,7 @@ MALFORMED = (
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """Read a text file in UTF-8, with or without a byte order mark; lines end as they end on any system.
+    r"""Read a text file in UTF-8, with or without a byte order mark; lines end as they end on any system.
 
     Raises
     ------
@@ -37,6 +37,15 @@ def read_text(path: str | os.PathLike[str]) -> str:
         If it cannot be opened or read.
     ValueError
         If it is no text, larger than 256 MiB, or its path has a null character.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> path = Path(tempfile.mkdtemp()) / "note.txt"
+    >>> _ = path.write_bytes(b"\xef\xbb\xbfone\r\ntwo")
+    >>> read_text(path)
+    'one\ntwo'
     """
     with open(path, "rb") as file:
         raw = file.read(MOST_BYTES + 1)

@@ -45,6 +45,17 @@ def write_all(writers: Mapping[Path, Callable[[Path], Any]]) -> None:
     ----------
     writers
         For each place what writes a file to the path that it is given.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> write_all({folder / "a.txt": lambda path: path.write_text("a"), folder / "b.txt": lambda path: 1 / 0})
+    Traceback (most recent call last):
+    ...
+    ZeroDivisionError: division by zero
+    >>> list(folder.iterdir())
+    []
     """
     drafts: dict[Path, Path] = {}
     try:

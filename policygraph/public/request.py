@@ -96,6 +96,12 @@ def asking(time_limit: float | None = None) -> Iterator[Request]:
     ----------
     time_limit
         Seconds for all searches inside. Without it an enclosing request goes on.
+
+    Examples
+    --------
+    >>> with asking() as outer, asking() as same, asking(60) as limited:
+    ...     outer is same, outer is limited
+    (True, False)
     """
     outer = _current.get()
     if outer is not None and time_limit is None:
@@ -123,6 +129,13 @@ def proved(query: Query, policy: Any, norm: Norm = "l1", work: int | None = None
         As for :func:`policygraph.sensitivity`.
     work
         Units of work for the search; None for the usual number.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"age": 3})
+    >>> proved(pg.queries.identity(domain), pg.Policy(domain)).value == 1
+    True
     """
     from policygraph.public.sensitivity.ladder import USUAL
 

@@ -212,6 +212,12 @@ def dual_bound(
     -------
     int
         The bound, rounded down; the largest value of c x in the box is no larger.
+
+    Examples
+    --------
+    >>> program = Compiled([0, 0], [3, 3], [({0: 2, 1: 2}, None, 7)], [])
+    >>> dual_bound(program, program.lower, program.upper, [1], {0: 1, 1: 1}, 1)
+    3
     """
     rest = {j: scale * w for j, w in objective.items()}
     total = 0
@@ -242,7 +248,13 @@ def _closed(program: Compiled, lower: Array, upper: Array, duals: npt.NDArray[np
 
 
 def objective_bound(program: Compiled, objective: dict[int, int]) -> int:
-    """A proved upper bound on an objective over the box of a program, from one linear program."""
+    """A proved upper bound on an objective over the box of a program, from one linear program.
+
+    Examples
+    --------
+    >>> objective_bound(Compiled([0, 0], [3, 3], [({0: 2, 1: 2}, None, 7)], []), {0: 1, 1: 1})
+    3
+    """
     lower, upper = program.lower.copy(), program.upper.copy()
     best = sum(w * int(upper[j] if w > 0 else lower[j]) for j, w in objective.items())
     solved = solver_layers.Relaxation(program, list(objective.items())).solve(lower, upper)

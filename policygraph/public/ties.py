@@ -54,7 +54,13 @@ def order(values: npt.ArrayLike) -> npt.NDArray[np.int64]:
 
 
 def ranked(items: Iterable[Item], key: Callable[[Item], float]) -> list[Item]:
-    """Items from the smallest figure to the largest; equals stay in their order."""
+    """Items from the smallest figure to the largest; equals stay in their order.
+
+    Examples
+    --------
+    >>> ranked([("b", 0.1 + 0.2), ("c", 0.1), ("a", 0.3)], key=lambda pair: pair[1])
+    [('c', 0.1), ('b', 0.30000000000000004), ('a', 0.3)]
+    """
     listed = list(items)
     return [listed[at] for at in order([key(item) for item in listed]).tolist()]
 
@@ -84,6 +90,12 @@ def figures(value: float, digits: int = 9) -> float:
 
 
 def settled(logs: Floats, grid: int = GRID) -> Floats:
-    """Logarithms on a grid, so that a search that goes on from them goes on from the same numbers everywhere."""
+    """Logarithms on a grid, so that a search that goes on from them goes on from the same numbers everywhere.
+
+    Examples
+    --------
+    >>> bool(settled(np.array([0.1 + 0.2]))[0] == settled(np.array([0.3]))[0])
+    True
+    """
     made: Floats = np.rint(logs * grid) / grid
     return made

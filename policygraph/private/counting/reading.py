@@ -137,7 +137,13 @@ def local_path(given: str) -> str:
 
 
 def suffix_of(path: str) -> str:
-    """Kind of a file by its name, compression aside."""
+    """Kind of a file by its name, compression aside.
+
+    Examples
+    --------
+    >>> suffix_of("people.CSV.gz"), suffix_of("s3://data/people.parquet?version=2")
+    ('.csv', '.parquet')
+    """
     plain = Path(urlsplit(path).path if "://" in path else path)
     return plain.with_suffix("").suffix.lower() if plain.suffix.lower() in PACKED else plain.suffix.lower()
 

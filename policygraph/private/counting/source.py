@@ -192,7 +192,13 @@ def named(name: str) -> str:
 
 
 def digest(*parts: str) -> str:
-    """SHA-256 of texts, each after its length, so that no two lists of texts run into the same bytes."""
+    """SHA-256 of texts, each after its length, so that no two lists of texts run into the same bytes.
+
+    Examples
+    --------
+    >>> digest("ab", "c") == digest("a", "bc")
+    False
+    """
     whole = hashlib.sha256()
     for part in parts:
         raw = part.encode()

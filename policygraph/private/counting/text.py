@@ -84,7 +84,13 @@ def unreadable_at(path: str, line: int, what: str, advice: str) -> DataError:
 
 
 def packing_of(path: str) -> str:
-    """Compression of a file by the end of its name, as the engine calls it."""
+    """Compression of a file by the end of its name, as the engine calls it.
+
+    Examples
+    --------
+    >>> packing_of("people.csv.gz"), packing_of("people.csv")
+    ('gzip', 'none')
+    """
     return {".gz": "gzip", ".zst": "zstd"}.get(Path(path).suffix.lower(), "none")
 
 
@@ -227,7 +233,7 @@ def _not_utf8(path: str, line: int) -> DataError:
 
 
 def scan_csv(sheet: Sheet, shown: str) -> Sheet:
-    """Hold a CSV file to RFC 4180 and to the dialect of its first record; return how many records it has.
+    r"""Hold a CSV file to RFC 4180 and to the dialect of its first record; return how many records it has.
 
     Parameters
     ----------
@@ -245,6 +251,16 @@ def scan_csv(sheet: Sheet, shown: str) -> Sheet:
     Notes
     -----
     Vectorised over blocks that end with a line. Whether a byte is inside quotes is the parity of the quotes before it, since a quote inside a value is doubled.
+
+    Examples
+    --------
+    >>> keep = Folder()
+    >>> path = os.path.join(keep.name, "people.csv")
+    >>> _ = Path(path).write_text('sex,age\nF,7\n"it is 5" tall",8\n')
+    >>> scan_csv(read_head(path, Files(path), "people.csv"), "people.csv")
+    Traceback (most recent call last):
+    ...
+    policygraph.errors.DataError: people.csv cannot be read: there is text after a closing quote near line 3. ...
     """
     scan = _Scan(shown, sheet.delimiter, sheet.quote, len(sheet.names))
     for block in blocks(sheet.path):
@@ -254,7 +270,16 @@ def scan_csv(sheet: Sheet, shown: str) -> Sheet:
 
 
 def scan_lines(path: str) -> Sheet:
-    """Hold a text file to UTF-8, to lines of moderate length and to one kind of line break; there are no quotes and no columns."""
+    r"""Hold a text file to UTF-8, to lines of moderate length and to one kind of line break; there are no quotes and no columns.
+
+    Examples
+    --------
+    >>> keep = Folder()
+    >>> path = os.path.join(keep.name, "edges.txt")
+    >>> _ = Path(path).write_text("a b\n\nb c\n")
+    >>> scan_lines(path).records
+    2
+    """
     scan = _Scan(path, "", "", 0)
     for block in blocks(path):
         scan.feed(block)

@@ -101,7 +101,13 @@ def _json(value: str) -> list[tuple[str, str]]:
 
 
 def mixed(value: str, kind: str) -> str:
-    """SQL that makes a mixed value of any value."""
+    """SQL that makes a mixed value of any value.
+
+    Examples
+    --------
+    >>> mixed("x", "BOOLEAN")
+    'struct_pack(t := CAST(NULL AS VARCHAR), w := CAST(NULL AS HUGEINT), f := CAST(NULL AS DOUBLE), b := CAST(x AS BOOLEAN))'
+    """
     made = {field: "NULL" for field, _ in KINDS}
     if kind in (MIXED, SPLIT):
         return value
@@ -126,7 +132,13 @@ def printed(value: str, kind: str) -> str:
 
 
 def told_apart(value: str, kind: str) -> str:
-    """SQL of a text that no other value has: its length before it, and a sign of its own for no value."""
+    """SQL of a text that no other value has: its length before it, and a sign of its own for no value.
+
+    Examples
+    --------
+    >>> told_apart("x", "VARCHAR")
+    "coalesce('' || CAST(strlen(CAST(x AS VARCHAR)) AS VARCHAR) || ':' || CAST(x AS VARCHAR), '-')"
+    """
     shown = []
     for field, (one, _) in zip("twfb", parts(value, kind), strict=False):
         text = f"CAST({one} AS VARCHAR)"

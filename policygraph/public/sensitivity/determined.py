@@ -105,7 +105,16 @@ def _only_cuboids(policy: Policy) -> bool:
 
 
 def public_rows(query: Query, policy: Policy) -> npt.NDArray[np.bool_] | None:
-    """Which rows of a query are proved to follow from the facts; None when there are too many entries to look."""
+    """Which rows of a query are proved to follow from the facts; None when there are too many entries to look.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"a": 2})
+    >>> policy = pg.Policy(domain, constraints=[pg.Total()])
+    >>> public_rows(pg.queries.matrix(domain, [[2, 2], [1, 0]]), policy).tolist()
+    [True, False]
+    """
     size = policy.domain.size
     rows = sum(part.height for part in query.parts)
     facts = sum(fact.n_rows(policy.domain) for fact in policy.system.needed) + 1

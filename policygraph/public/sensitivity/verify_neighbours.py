@@ -26,7 +26,16 @@ SOLVER = 20 * SECOND
 
 
 def check_neighbours(policy: Policy, before: Table, after: Table) -> Check:
-    """Whether two data sets are neighbours under a policy, and why."""
+    """Whether two data sets are neighbours under a policy, and why.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"a": 3})
+    >>> policy = pg.Policy(domain, pg.PolicyGraph.line(domain))
+    >>> [check_neighbours(policy, {0: 1}, {to: 1}).passed for to in (1, 2)]
+    [True, False]
+    """
     change = difference(before, after)
     if not change:
         return Check("neighbours", False, "the two data sets are equal")
@@ -268,7 +277,15 @@ def _secret_edges(policy: Policy, before: Table, change: Table) -> Check:
 
 
 def listed_moves(policy: Policy) -> list[Table] | None:
-    """All moves of a policy over few cells, of any strength but positive, in both directions; None when they are not listed here."""
+    """All moves of a policy over few cells, of any strength but positive, in both directions; None when they are not listed here.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"a": 2})
+    >>> listed_moves(pg.Policy(domain, constraints=[pg.Total()]))
+    [{0: -1, 1: 1}, {0: 1, 1: -1}]
+    """
     from policygraph.public.graphs import BOTTOM
 
     if policy.domain.size > BASIS_CELLS:
