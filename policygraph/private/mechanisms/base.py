@@ -336,13 +336,7 @@ class Mechanism(ABC):
 
 
 def records_of(table: Any) -> int:
-    """Number of records of counts, or of a vector, as an exact integer.
-
-    Examples
-    --------
-    >>> records_of([2**62, 2**62])
-    9223372036854775808
-    """
+    """Number of records of counts, or of a vector, as an exact integer."""
     if hasattr(table, "rows"):
         return int(table.rows)
     return sum(abs(int(count)) for count in np.asarray(table).ravel().tolist())
