@@ -36,9 +36,16 @@ def test_sound_mechanisms_pass_every_repeat_and_the_audit_has_power(case):
     ready = case.ready()
     given = case.subject(ready)
     assert given["pairs"]
+    alarms = []
     for seed in range(REPEATS):
         report = audit(**given, loss=case.loss, samples=case.samples, source=pg.SeededSource(seed))
-        assert report.passed, f"repeat {seed}: {report}"
+        if not report.passed:
+            alarms.append(f"repeat {seed}: {report}")
+    # At 99.9 % a few of some 2,000 sound audits may be false alarms. A leak shows again in four times as many fresh runs.
+    assert len(alarms) <= 1, "\n".join(alarms)
+    if alarms:
+        again = audit(**given, loss=case.loss, samples=4 * case.samples, source=pg.SeededSource("again"))
+        assert again.passed, f"{alarms[0]}\nagain: {again}"
     # A pass says something only if the same audit refutes that half of the noise would do.
     report = audit(**given, loss=case.boast(), samples=case.samples, source=pg.SeededSource("boast"))
     assert not report.passed, str(report)

@@ -115,7 +115,7 @@ def swap_problem(matrix: npt.ArrayLike) -> SwapProblem | None:
     A 2 x 2 table with both margins: the only swap changes the row within a column, or back.
 
     >>> swap_problem([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]]).matrix.tolist()
-    [[-1], [1], [0], [0]]
+    [[0], [0], [-1], [1]]
 
     Notes
     -----

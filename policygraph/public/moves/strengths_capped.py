@@ -102,7 +102,7 @@ def capped_moves(
     Examples
     --------
     >>> capped_moves([[1, 1, 1], [0, 1, 2]], 2).tolist()
-    [[1, -2, 1]]
+    [[-1, 2, -1]]
     >>> capped_moves([[1, 1, 1], [0, 1, 2]], 1).tolist()
     []
 

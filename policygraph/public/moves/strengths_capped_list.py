@@ -99,7 +99,7 @@ def class_moves(
     Examples
     --------
     >>> list(class_moves(np.array([[1, 0], [1, 1], [1, 2]]), 3, True, Limits()))
-    [((1, 1), (0, 2))]
+    [((0, 2), (1, 1))]
 
     Raises
     ------

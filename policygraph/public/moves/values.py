@@ -85,7 +85,7 @@ def moves_with_values(
     --------
     >>> rows = [[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]]
     >>> moves_with_values(rows, [1, 2, 2, 1]).tolist(), moves_with_values(rows, [0, 3, 2, 1]).tolist()
-    ([[1, -1, -1, 1]], [])
+    ([[-1, 1, 1, -1]], [])
 
     Notes
     -----
