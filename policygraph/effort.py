@@ -47,11 +47,12 @@ class Effort:
     whose cost is bounded, and hands back what it has proved by then.
     """
 
-    __slots__ = ("_clock", "_whole", "spent", "work")
+    __slots__ = ("_clock", "_whole", "spent", "trusted", "work")
 
     def __init__(self, work: int | None = None, *, seconds: float | None = None) -> None:
         self.work = work
         self.spent = 0
+        self.trusted = ""
         self._whole: Effort | None = None
         self._clock = None if seconds is None else _Clock(float(seconds))
 
@@ -106,7 +107,7 @@ class Effort:
         part, of = Effort.__new__(Effort), Fraction(numerator, denominator)
         left, clock = self.left, self._clock
         part.work = None if left is None else int(left * of)
-        part.spent, part._whole = 0, self
+        part.spent, part.trusted, part._whole = 0, "", self
         part._clock = clock if clock is None or of >= 1 else _Clock(clock.left() * float(of), clock)
         return part
 
@@ -121,6 +122,20 @@ class Effort:
         self.spent += work
         if self._whole is not None:
             self._whole.spend(work)
+
+    def trust(self, what: str) -> None:
+        """Note what a step took on trust, here and in the whole that this is a share of, so that the result can say so.
+
+        Examples
+        --------
+        >>> effort = Effort(10)
+        >>> effort.share(1, 2).trust("two solvers agree")
+        >>> effort.trusted
+        'two solvers agree'
+        """
+        self.trusted = what
+        if self._whole is not None:
+            self._whole.trust(what)
 
     def affords(self, work: int) -> bool:
         """Whether a step of this size fits into what is left, also into the seconds of a caller's clock."""

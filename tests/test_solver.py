@@ -217,6 +217,7 @@ def test_no_upper_bound_leaves_none_open():
     endless.add({0: 1, 1: -3}, 1, 1)
     endless.add({0: 1, 1: -3}, 2, 2)
     assert endless.find().status == "unknown"
+    assert endless.bound({0: 1}) is None  # no number is told as a bound where nothing limits the sum
     found = Program([0, 0], [None, None])
     found.add({0: 1, 1: 1}, 3, 3)
     assert found.find().status == "found"

@@ -17,7 +17,7 @@ from policygraph.public.moves.graver import graver_basis
 from policygraph.public.moves.strengths_capped import longest_capped
 from policygraph.public.moves.strengths_positive_list import longest_positive
 from policygraph.public.moves.values import longest_with_values
-from policygraph.public.sensitivity import verify as checking
+from policygraph.public.sensitivity import verify_neighbours as checking
 from tests.broken.solvers import LIARS, GarbageRelaxation, infeasible_milp, zero_milp
 from tests.oracles.graver import margins
 
@@ -36,6 +36,21 @@ def policy_value(**more):
     known = [pg.Cuboid("a"), pg.Cuboid("b"), *more.pop("constraints", ())]
     policy = pg.Policy(domain, constraints=known, **more)
     return pg.sensitivity(pg.queries.identity(domain), policy).power
+
+
+def forbidden_cells():
+    """A sparse table of 6 x 6 in which no bound meets the longest cycle, so that the solvers are asked."""
+    domain = pg.Domain({"a": 6, "b": 6})
+    empty = {0: [4], 1: [0, 1, 3, 5], 2: [4], 3: [0, 2, 3, 5], 4: [1, 2, 3, 4], 5: [0, 3, 5]}
+    zeros = pg.StructuralZero([(a, b) for a, row in empty.items() for b in row])
+    policy = pg.Policy(domain, constraints=[pg.Cuboid("a"), pg.Cuboid("b"), zeros])
+    return pg.sensitivity(pg.queries.identity(domain), policy).power
+
+
+def loops():
+    network = pg.Network(4, loops=True)
+    policy = pg.Policy(network, constraints=[pg.Degrees()], strength="positive")
+    return pg.sensitivity(pg.queries.identity(network), policy).power
 
 
 def secret_network():
@@ -70,6 +85,8 @@ USERS = {
     "policy, zeros": lambda: policy_value(constraints=[pg.StructuralZero([(0, 0), (1, 1)])]),
     "policy, cap": lambda: policy_value(at_most_records=2),
     "policy, positive": lambda: policy_value(strength="positive"),
+    "policy, sparse": forbidden_cells,
+    "policy, loops": loops,
     "secret edges": secret_network,
 }
 
@@ -97,12 +114,39 @@ def honest():
 
 
 def test_the_true_values(honest):
-    assert (honest["cap"], honest["positive"], honest["policy, cap"], honest["policy, positive"]) == (
-        4,
-        6,
-        4,
-        6,
+    names = (
+        "cap",
+        "positive",
+        "policy, cap",
+        "policy, positive",
+        "policy, sparse",
+        "policy, loops",
+        "secret edges",
     )
+    assert [honest[name] for name in names] == [4, 6, 4, 6, 10, 8, 6]
+
+
+@pytest.mark.parametrize(
+    "ask", [forbidden_cells, loops, secret_network, lambda: policy_value(at_most_records=2)]
+)
+def test_the_solvers_are_reached_through_policies(ask, monkeypatch):
+    """A lie that is never told proves nothing."""
+    asked = []
+    honest_answer = solver_layers.ask_cp_sat
+    monkeypatch.setattr(solver_layers, "ask_cp_sat", lambda *given: asked.append(1) or honest_answer(*given))
+    ask()
+    assert asked
+
+
+def test_a_bound_that_rests_on_two_solvers_says_so(monkeypatch):
+    domain = pg.Domain(CROSS)
+    policy = pg.Policy(domain, constraints=[pg.Cuboid("a"), pg.Cuboid("b")], at_most_records=2)
+    proved = pg.sensitivity(pg.queries.identity(domain), policy)
+    monkeypatch.setattr(solver, "search", lambda program, effort: ("unknown", None))
+    agreed = pg.sensitivity(pg.queries.identity(domain), policy)
+    assert agreed.power == proved.power
+    assert "CP-SAT and HiGHS agreeing" not in proved.reason
+    assert "CP-SAT and HiGHS agreeing" in agreed.reason
 
 
 @pytest.mark.parametrize("name", USERS)

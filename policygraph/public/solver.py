@@ -26,8 +26,8 @@ USUAL = 120 * SECOND
 """Work of a question for which nothing is said."""
 WIDEST = 2**40
 """Range that stands for "no limit" while a point is looked for; nothing is concluded from finding none in it."""
-ENDLESS = 2**200
-"""Bound that is told where nothing limits a sum."""
+TWO_SOLVERS = "in part it rests on CP-SAT and HiGHS agreeing that nothing is left (docs/proofs/solvers.md)"
+"""What a bound says of itself where the exact search was too long."""
 Status = Literal["found", "none", "unknown"]
 
 
@@ -142,8 +142,10 @@ class Program:
 
     def bound(
         self, objective: Mapping[int, int], effort: Effort | None = None, least: int | None = None
-    ) -> int:
+    ) -> int | None:
         """A proved upper bound on a sum over all points, lowered as far as the effort goes but not below ``least``.
+
+        None when nothing limits some variable, so that no bound is proved.
 
         Examples
         --------
@@ -155,8 +157,10 @@ class Program:
         work = Effort.of(effort, usual=USUAL)
         goal = {int(j): int(w) for j, w in objective.items() if w}
         box = self._box([])
-        if box is None or not box[2]:
-            return ENDLESS if box is not None else (least or 0)
+        if box is None:
+            return least or 0  # there is no point, so that every number bounds them
+        if not box[2]:
+            return None
         program = Compiled(box[0], box[1], self._rows, self._clauses)
         top = objective_bound(program, goal)
         while (least is None or top > least) and not work.done:
@@ -223,6 +227,7 @@ class Program:
         if status == "unknown":
             second = _checked(program, solver_layers.ask_highs(program, program.clauses, effort), "HiGHS")
             if second.status == "none" and opinion.status == "none":
+                effort.trust(TWO_SOLVERS)
                 return Answer("none", proof="two solvers")
             status, point = ("found", second.point) if second.point is not None else ("unknown", None)
         if point is not None and opinion.status == "none":

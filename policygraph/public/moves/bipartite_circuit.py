@@ -230,7 +230,8 @@ class _Rivals:
 
     def bound(self, limit: int, effort: Effort) -> int:
         """A proved bound on the length of cycles, at most ``limit``; what is shorter than asked for counts as one less."""
-        return min(limit, max(self.least - 1, self.program.bound(self.length, effort, self.least - 1)))
+        proved = self.program.bound(self.length, effort, self.least - 1)
+        return limit if proved is None else min(limit, max(self.least - 1, proved))
 
 
 def _cycles(used: dict[int, list[int]]) -> Iterator[list[int]]:

@@ -94,7 +94,8 @@ def longest_by_cuts(
             search.forbid(part)
             search.forbid(-part)
     if upper > best:
-        upper = min(upper, search.bound(best, work))
+        proved = search.bound(best, work)
+        upper = upper if proved is None else min(upper, proved)
     if upper > best and work.done:
         reason = f"{reason}; {work.ended_by}"
     witness = None if move is None else witness_of(removed_part(move), move)
@@ -162,7 +163,7 @@ class _Cuts:
         both = np.array(answer.point[: 2 * self.cells], dtype=np.int64)
         return both[: self.cells] - both[self.cells :], False
 
-    def bound(self, least: int, effort: Effort) -> int:
+    def bound(self, least: int, effort: Effort) -> int | None:
         """A proved bound on the length of what is left and of what was cut off, ``least`` being the longest of that."""
         return self.program.bound(self.length, effort, least)
 

@@ -91,10 +91,14 @@ def sensitivity(
             code="sensitivity.arguments",
         )
     query.check_domain(policy.domain)
-    budget = Effort.of(effort, time_limit, usual=USUAL)
+    budget = Effort.of(effort, time_limit, usual=USUAL).share(
+        1
+    )  # its own, so that it tells what this search trusted
     found = _climb(query, policy, norm, budget)
     if not found.exact and budget.done and budget.ended_by not in f"{found.method} {found.reason}":
         found = replace(found, reason=f"{found.reason.rstrip('.')}; {budget.ended_by}")
+    if budget.trusted:
+        found = replace(found, reason=f"{found.reason.rstrip('.')}; {budget.trusted}")
     unit = query.unit if norm == "l1" else query.unit**2
     return Sensitivity(
         power=found.upper * unit,
