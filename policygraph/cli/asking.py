@@ -11,6 +11,8 @@ from policygraph.cli.common import (
     POLICY_FILE,
     TIME_LIMIT,
     check_target,
+    cut_short_json,
+    cut_short_text,
     data_files,
     one_query,
     print_json,
@@ -60,7 +62,7 @@ def ask(
 ) -> None:
     """Answer with one table of counts: from what was released already if that is accurate enough, otherwise from the data."""
     from policygraph.online import OnlineCube
-    from policygraph.public.request import CUT_SHORT, asking
+    from policygraph.public.request import asking
 
     read, _ = one_query(file)
     if out is not None:
@@ -81,11 +83,10 @@ def ask(
         if only_cost:
             loss = cube.cost(*names, deviation=deviation, epsilon=epsilon, rho=rho)
             if as_json:
-                said = {"cuboid": names, "cost": None if loss is None else loss.to_json()}
-                print_json(said | ({"cut_short": True} if request.cut_short else {}))
+                cost = {"cuboid": names, "cost": None if loss is None else loss.to_json()}
+                print_json(cut_short_json(cost, request))
             else:
-                cost = "nothing" if loss is None else str(loss)
-                typer.echo(f"{CUT_SHORT}\n{cost}" if request.cut_short else cost)
+                typer.echo(cut_short_text("nothing" if loss is None else loss, request))
             return
         try:
             made = cube.ask(*names, deviation=deviation, epsilon=epsilon, rho=rho)
@@ -108,18 +109,16 @@ def ask(
                     code="cli.target",
                 ) from cause
     if as_json:
-        print_json(
-            {
-                "cuboid": names,
-                "spent": None if made.spent is None else made.spent.to_json(),
-                "standard_deviation": made.deviation,
-                "private": made.private,
-                "values": made.values.tolist(),
-                **({"cut_short": True} if request.cut_short else {}),
-            }
-        )
+        said = {
+            "cuboid": names,
+            "spent": None if made.spent is None else made.spent.to_json(),
+            "standard_deviation": made.deviation,
+            "private": made.private,
+            "values": made.values.tolist(),
+        }
+        print_json(cut_short_json(said, request))
         return
-    typer.echo(f"{CUT_SHORT}\n{made}" if request.cut_short else str(made))
+    typer.echo(cut_short_text(made, request))
     if out is None:
         columns = made.arrow().to_pydict()
         typer.echo("\t".join(columns))

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import typer
 
-from policygraph.cli.common import POLICY_FILE, TIME_LIMIT, loss_option, one_query, print_json, stage
+from policygraph.cli.common import (
+    POLICY_FILE,
+    TIME_LIMIT,
+    cut_short_json,
+    cut_short_text,
+    loss_option,
+    one_query,
+    print_json,
+    stage,
+)
 
 __all__ = ["LEAK", "register"]
 
@@ -47,7 +56,7 @@ def audit(
     from policygraph.private.audit import audit as run
     from policygraph.private.mechanisms import Cube, choose
     from policygraph.private.noise import SecureSource, SeededSource
-    from policygraph.public.request import CUT_SHORT, asking
+    from policygraph.public.request import asking
 
     loss = loss_option(epsilon, rho, delta, default="1")
     read, query = one_query(file)
@@ -67,12 +76,8 @@ def audit(
             progress=tell,
         )
     if as_json:
-        print_json(
-            report.to_dict()
-            | {"leak": not report.passed}
-            | ({"cut_short": True} if request.cut_short else {})
-        )
+        print_json(cut_short_json(report.to_dict() | {"leak": not report.passed}, request))
     else:
-        typer.echo(f"{CUT_SHORT}\n{report}" if request.cut_short else str(report))
+        typer.echo(cut_short_text(report, request))
     if not report.passed:
         raise typer.Exit(LEAK)

@@ -18,12 +18,15 @@ from policygraph.public.output import check_place
 
 if TYPE_CHECKING:
     from policygraph.public.loss import Loss
+    from policygraph.public.request import Request
 
 __all__ = [
     "POLICY_FILE",
     "TIME_LIMIT",
     "check_path",
     "check_target",
+    "cut_short_json",
+    "cut_short_text",
     "data_files",
     "loss_option",
     "one_query",
@@ -91,6 +94,18 @@ def print_json(value: Any) -> None:
     except UnicodeEncodeError:
         text = json.dumps(value, indent=2)
     typer.echo(text)
+
+
+def cut_short_text(result: object, request: Request) -> str:
+    """A result in words; one that a time limit cut short says so in its first line."""
+    from policygraph.public.request import CUT_SHORT
+
+    return f"{CUT_SHORT}\n{result}" if request.cut_short else str(result)
+
+
+def cut_short_json(result: dict[str, Any], request: Request) -> dict[str, Any]:
+    """A result as JSON values, with ``cut_short`` where that is so and only there."""
+    return {**result, "cut_short": True} if request.cut_short else result
 
 
 def _finite(value: Any) -> Any:
