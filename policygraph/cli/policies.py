@@ -106,7 +106,7 @@ def verify(
     ),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Check a certificate again, by code that shares nothing with the search that made it."""
+    """Check a certificate again, without the search that made it."""
     from policygraph.public.documents import read_text
     from policygraph.public.sensitivity import Sensitivity
 

@@ -1,9 +1,9 @@
-"""Certificates checked again, by a path that shares no code with the search. Owns :func:`verify`.
+"""Certificates checked again, by a path that shares no search with what made them. Owns :func:`verify`.
 
 Everything is recomputed from labels with plain dictionaries and integers: the two data sets, the public facts, the
 answers, the definition of neighbours. The bound is recomputed by the naive completion procedure (or over all edges) when
 the problem is small enough, and otherwise the report says on which proof it rests. Of ``public`` it uses the
-definitions only (domain, constraints, graph, query), never moves, reductions or closed forms.
+definitions (domain, constraints, graph, query) and ``solver``, never moves, reductions or closed forms.
 """
 
 from __future__ import annotations
