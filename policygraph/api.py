@@ -101,7 +101,9 @@ class Outcome:
     release
         The release.
     repeated
-        Whether it was on record already, so that nothing was spent.
+        Whether it was charged before, so that nothing was spent now.
+    completed
+        Whether it was charged by a process that ended before the release was on record, and was completed now.
     account
         The account of the data set after the release; None without a ledger, or when nothing was charged.
     unlimited
@@ -112,6 +114,7 @@ class Outcome:
     repeated: bool = False
     account: Account | None = None
     unlimited: bool = False
+    completed: bool = False
 
 
 def release(
@@ -346,7 +349,7 @@ def _charged(
     finally:
         room.let_go()
     if not begun.fresh:
-        return Outcome(made, repeated=True)
+        return Outcome(made, repeated=True, completed=begun.release is None)
     after = book.account(account)
     unlimited = after.limit is None and after.charges == 1
     unlimited = unlimited and any(other.limit is not None for other in book.datasets())

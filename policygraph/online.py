@@ -343,7 +343,8 @@ class OnlineCube:
         named = [name for name, value in given.items() if value is not None]
         if len(named) != 1 or named[0] not in ("deviation", self.kind):
             raise InputError(
-                f"{', '.join(named) or 'nothing'} was given: expected deviation, or {self.kind}, in a session of kind {self.kind!r}.",
+                f"{' and '.join(named) or 'neither deviation nor loss'} {'were' if len(named) > 1 else 'was'} given: expected one of deviation "
+                f"and {self.kind}, such as deviation 5 or {self.kind} 0.1.",
                 code="online.asked",
                 value=named,
             )
@@ -378,7 +379,7 @@ class OnlineCube:
             lines.append(f"The table was measured with {self._law} noise, for a loss of {loss}.")
         if variance:
             lines.append(
-                f"The counts are the least-squares estimates from {len(measured)} released tables; answers from the same releases agree "
+                f"The counts are the least-squares estimates from {len(measured)} released table{'s' if len(measured) > 1 else ''}; answers from the same releases agree "
                 "with each other, and later ones may be closer to the truth."
             )
         return OnlineAnswer(table, loss, tuple(lines), self._random.private or variance == 0)

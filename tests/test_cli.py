@@ -617,3 +617,84 @@ def test_verify_ends_with_0_only_when_everything_holds(tmp_path, capsys):
     status, out, _ = call(capsys, "verify", path, "--json")
     report = json.loads(out)
     assert (status, report["ok"], report["failed"], report["complete"]) == (2, False, False, False)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
+def test_a_pipe_is_read_or_refused_and_never_waited_for_in_silence(census, capsys):
+    status, _, _ = call(capsys, "sensitivity", census / "census.toml", "--out", census / "certificate.json")
+    assert status == 0
+    idle = census / "idle.csv"
+    os.mkfifo(idle)
+    for command in ("check", "sensitivity", "explain", "verify"):
+        status, _, err = call(capsys, command, idle)
+        assert (status, "a pipe into which nobody writes" in err) == (2, True), command
+    where = ["--epsilon", 1, "--out", census / "out"]
+    for data in (idle, f"duckdb://{idle}?table=people"):
+        status, _, err = call(capsys, "release", census / "census.toml", "--data", data, *where)
+        assert (status, "is a pipe: expected a file, since data are read more than once" in err) == (2, True)
+    status, _, err = call(capsys, "budget", "set", census / "b.db", idle, "--epsilon", 1)
+    assert (status, "is a pipe" in err) == (2, True)
+    assert not (census / "b.db").exists()
+    for command, path in (("check", census / "census.toml"), ("verify", census / "certificate.json")):
+        reader, writer = os.pipe()
+        os.write(writer, path.read_bytes())
+        os.close(writer)
+        status, _, _ = call(capsys, command, f"/dev/fd/{reader}")
+        os.close(reader)
+        assert status == 0
+
+
+@pytest.mark.parametrize("option", ["--data", "--epsilon", "--out", "--ledger", "--dataset"])
+def test_an_option_given_twice_is_refused(census, capsys, option):
+    given = {
+        "--data": census / "people.csv",
+        "--epsilon": 1,
+        "--out": census / "out",
+        "--ledger": census / "b.db",
+    }
+    given = {**given, "--dataset": "people"}
+    words = [word for pair in given.items() for word in pair]
+    status, out, err = call(capsys, "release", census / "census.toml", *words, option, 2, "--json")
+    assert (status, json.loads(out)["error"]["code"]) == (2, "cli.twice")
+    assert f"{option} was given 2 times" in err
+    assert not (census / "b.db").exists()
+    assert not (census / "out").exists()
+
+
+def test_a_limit_for_a_file_whose_encoding_only_the_policy_knows(census, capsys):
+    text = CENSUS.replace('"M"', '"männlich"') + '[data]\nencoding = "latin-1"\n'
+    (census / "latin.toml").write_text(text, encoding="utf-8")
+    (census / "latin.csv").write_bytes("sex;age;salary\nF;1;0\nmännlich;2;1\n".encode("latin-1"))
+    ledger = census / "b.db"
+    status, _, err = call(
+        capsys,
+        "release",
+        census / "census.toml",
+        "--data",
+        census / "latin.csv",
+        "--epsilon",
+        1,
+        "--out",
+        census / "o",
+    )
+    assert (status, 'encoding = "latin-1"' in err) == (2, True)
+    assert call(capsys, "budget", "set", ledger, census / "latin.csv", "--epsilon", 1)[0] == 0
+    command = ["release", census / "latin.toml", "--data", census / "latin.csv", "--ledger", ledger, "--out"]
+    assert call(capsys, *command, census / "o1", "--epsilon", 2)[0] == 3
+    assert call(capsys, *command, census / "o2", "--epsilon", 1)[0] == 0
+
+
+def test_a_charge_that_waited_is_said_to_be_completed(census, capsys, monkeypatch):
+    from policygraph.private.ledger import Ledger
+
+    command = ["release", census / "census.toml", "--data", census / "people.csv", "--epsilon", 1, "--ledger"]
+    command += [census / "b.db", "--out", census / "out"]
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "settle", lambda *_: (_ for _ in ()).throw(OSError(5, "the machine went away")))
+        assert call(capsys, *command)[0] == 2
+    status, out, _ = call(capsys, *command)
+    assert (status, "it is completed now, and nothing was spent" in out) == (0, True)
+    status, out, _ = call(capsys, *command, "--json")
+    assert (status, json.loads(out)["repeated"], "completed" in json.loads(out)) == (0, True, False)
+    status, out, _ = call(capsys, "budget", "show", census / "b.db", "--json")
+    assert json.loads(out)["datasets"][0]["spent"]["value"] == "1"

@@ -22,7 +22,7 @@ from policygraph.cli import (
     releases,
     stopping,
 )
-from policygraph.cli.common import print_json
+from policygraph.cli.common import Commands, print_json
 from policygraph.cli.stopping import STOPPED
 from policygraph.errors import InputError, PolicyGraphError, RefusedError, shown
 from policygraph.public.files.problems import PolicyFileError
@@ -36,7 +36,7 @@ EPILOG = (
     "Example: policygraph sensitivity policies/census-margins.toml"
 )
 
-app = typer.Typer(
+app = Commands(
     name="policygraph",
     help="How much noise a privacy policy really needs, and releases made with it.",
     epilog=EPILOG,

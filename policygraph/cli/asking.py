@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from policygraph.cli.common import (
+    DATA,
     POLICY_FILE,
     TIME_LIMIT,
     check_target,
@@ -36,7 +37,7 @@ def ask(
     cuboid: str = typer.Option(
         ..., "--cuboid", help="Attributes of the table, with commas; empty for the total."
     ),
-    data: str = typer.Option(..., "--data", help="CSV, Parquet, or anything DuckDB reads."),
+    data: str = typer.Option(..., "--data", help=DATA),
     ledger: Path = typer.Option(
         ..., "--ledger", help="Budget file; all that was released is on record there."
     ),

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from policygraph.cli.common import print_json
-from policygraph.errors import InputError
+from policygraph.cli.common import Commands, print_json
+from policygraph.errors import DataError, InputError
 
 if TYPE_CHECKING:
     from policygraph.private.ledger import Ledger
 
 __all__ = ["app"]
 
-app = typer.Typer(
+app = Commands(
     help="Look at and limit what may be spent on a data set.", no_args_is_help=True, rich_markup_mode=None
 )
 
@@ -94,7 +94,8 @@ def _account(book: Ledger | None, dataset: str) -> tuple[str, bool]:
 
     A path that leads nowhere is a slip of the keyboard: as a new name it would carry a limit that no release ever meets.
     """
-    from policygraph.private.counting.source import named, open_source
+    from policygraph.private.asked import files_by_bytes
+    from policygraph.private.counting.source import check_plain, named, open_source
 
     for known in book.datasets() if book is not None else ():
         if dataset in (known.name, known.dataset):
@@ -102,9 +103,16 @@ def _account(book: Ledger | None, dataset: str) -> tuple[str, bool]:
     if (
         dataset.lower().startswith(("duckdb://", "file://"))
         or Path(dataset).is_file()
+        or Path(dataset).is_dir()
         or glob.has_magic(dataset)
     ):
-        return open_source(dataset).fingerprint(), False
+        try:
+            return open_source(dataset).fingerprint(), False
+        except DataError as cause:
+            # How a file is read ([data] of a policy file) is not known here, and does not matter: it is known by its bytes.
+            if cause.code != "data.unreadable" or dataset.lower().startswith("duckdb://"):
+                raise
+            return files_by_bytes(dataset).fingerprint(), False
     if re.fullmatch(r"(sha256:)?[0-9a-f]{16,128}", dataset):
         return dataset, False
     if (
@@ -113,6 +121,7 @@ def _account(book: Ledger | None, dataset: str) -> tuple[str, bool]:
         or "\\" in dataset
         or re.search(r"\.[A-Za-z]\w{0,9}$", dataset)
     ):
+        check_plain(dataset)
         raise InputError(
             f"{dataset}: no such file, and no data set of the ledger has this name. Give the path of the data file, or the "
             "name that releases use with --dataset.",

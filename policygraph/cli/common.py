@@ -9,9 +9,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
+from typer.core import TyperCommand, TyperOption
 
 from policygraph.errors import InputError, shown
 from policygraph.public.output import check_place
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
     from policygraph.public.request import Request
 
 __all__ = [
+    "DATA",
     "POLICY_FILE",
     "TIME_LIMIT",
+    "Commands",
     "check_path",
     "check_target",
     "cut_short_json",
@@ -36,6 +39,7 @@ __all__ = [
 ]
 
 POLICY_FILE = typer.Argument(..., metavar="FILE", help="A policy file (TOML).", show_default=False)
+DATA = "A CSV, JSON or Parquet file, a pattern in quotes such as 'parts/*.csv', a folder, or duckdb://file.db?table=name."
 TIME_LIMIT = typer.Option(
     None,
     "--time-limit",
@@ -44,6 +48,39 @@ TIME_LIMIT = typer.Option(
     "every machine; one that the limit cut short says so in its first line.",
     show_default=False,
 )
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class _Once(TyperCommand):
+    """A command that takes each option once: of two values one would be dropped without a word."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _, _, met = self.make_parser(ctx).parse_args(args=list(args))
+        given = [each for each in met if isinstance(each, TyperOption) and not each.is_flag]
+        for option in given:
+            if given.count(option) > 1 and not option.multiple:
+                name = option.opts[0]
+                several = (
+                    " Several files are one pattern in quotes, such as 'parts/*.csv', or a folder."
+                    if name == "--data"
+                    else ""
+                )
+                raise InputError(
+                    f"{name} was given {given.count(option)} times: expected it once.{several}",
+                    code="cli.twice",
+                    value=name,
+                )
+        return super().parse_args(ctx, args)
+
+
+class Commands(typer.Typer):
+    """Commands that take each option once."""
+
+    def command(self, *arguments: Any, **options: Any) -> Callable[[_Function], _Function]:
+        """Register a command."""
+        return super().command(*arguments, **{"cls": _Once, **options})
 
 
 def data_files(read: Any, data: str) -> Any:

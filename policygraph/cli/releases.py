@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from policygraph.cli.common import (
+    DATA,
     POLICY_FILE,
     TIME_LIMIT,
     check_path,
@@ -47,9 +48,7 @@ def register(app: typer.Typer) -> None:
 
 def release(
     file: str = POLICY_FILE,
-    data: str = typer.Option(
-        ..., "--data", help="CSV, Parquet, or anything DuckDB reads; an edge list for a network."
-    ),
+    data: str = typer.Option(..., "--data", help=f"{DATA} An edge list for a network."),
     out: Path = typer.Option(..., "--out", help="Folder to write into."),
     epsilon: str | None = typer.Option(None, "--epsilon", help="Privacy loss, e.g. 1, 0.1 or 1/3."),
     delta: str | None = typer.Option(
@@ -172,6 +171,7 @@ def release(
             {
                 "written": written,
                 "repeated": done.repeated,
+                **({"completed": True} if done.completed else {}),
                 "spent": None if done.repeated else made.record["loss"],
                 "loss": made.record["loss"],
                 "asked": made.record.get("asked"),
@@ -188,7 +188,11 @@ def release(
         )
         return
     typer.echo(str(made))
-    if done.repeated:
+    if done.completed:
+        typer.echo(
+            f"{loss} was charged before, by a command that ended before the release was on record: it is completed now, and nothing was spent"
+        )
+    elif done.repeated:
         typer.echo(f"this release is on record already ({loss}): nothing was spent")
     typer.echo("written: " + ", ".join(written.values()))
 

@@ -38,6 +38,7 @@ __all__ = [
     "VERSION",
     "Identity",
     "UnknowableError",
+    "files_by_bytes",
     "identify",
     "mechanism_as_asked",
     "plain_form",
@@ -321,7 +322,7 @@ def identify(
     if measure is not None:
         _check_records(data, policy, edges)
     network = isinstance(policy.domain, Network)
-    found = _edge_files(data) if network else open_source(data)
+    found = files_by_bytes(data) if network else open_source(data)
     account = found.fingerprint()
     said = how_read(data, *_as_default(columns, edges, network))
     return Identity(account, digest("read", account, *found.told(), said))
@@ -366,14 +367,14 @@ def _check_records(data: Any, policy: Policy, edges: Mapping[str, str] | None) -
         )
 
 
-def _edge_files(data: Any) -> Records:
-    """An edge list that is known by its bytes, whatever its kind is."""
+def files_by_bytes(data: Any) -> Records:
+    """Files that are known by their bytes, whatever their kind is and however they are read."""
     if is_database(data):
         return open_source(data)
     files = data if isinstance(data, Files) else Files(data)
     paths, keep = fetched(resolve_all(files)[1])
     return Records(
-        "the edge list", lambda statement: None, (),
+        "the files", lambda statement: None, (),
         stamps=stamps_of(paths), keep=keep, folders=folders_of(files, paths),
     )  # fmt: skip
 

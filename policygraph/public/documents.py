@@ -6,8 +6,11 @@ be, and gives the error its code.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
+from contextlib import suppress
 from typing import Any, NoReturn
 
 __all__ = ["MALFORMED", "parse_json", "read_text"]
@@ -34,7 +37,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
     Raises
     ------
     OSError
-        If it cannot be opened or read.
+        If it cannot be opened or read, or is a pipe into which nobody writes.
     ValueError
         If it is no text, larger than 256 MiB, or its path has a null character.
 
@@ -47,14 +50,33 @@ def read_text(path: str | os.PathLike[str]) -> str:
     >>> read_text(path)
     'one\ntwo'
     """
-    with open(path, "rb") as file:
-        raw = file.read(MOST_BYTES + 1)
+    raw = _read(path, MOST_BYTES + 1)
     if len(raw) > MOST_BYTES:
         raise ValueError("it has more than 256 MiB")
     try:
         return raw.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as cause:
         raise ValueError(f"it is not UTF-8 text (byte {cause.start})") from cause
+
+
+def _read(path: str | os.PathLike[str], most: int) -> bytes:
+    """Read a file, or a pipe into which somebody writes: nobody would be waited for without end and without a word."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        kind, first = os.fstat(handle).st_mode, b""
+        if stat.S_ISDIR(kind):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+        if stat.S_ISFIFO(kind):
+            # A writer counts from the moment it opens the pipe; without one, and without bytes left by one, a pipe is at its end at once.
+            with suppress(BlockingIOError):
+                first = os.read(handle, 1 << 16)
+                if not first:
+                    raise OSError(errno.ENXIO, "it is a pipe into which nobody writes", os.fspath(path))
+            os.set_blocking(handle, True)
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            return first + file.read(most)
+    finally:
+        os.close(handle)
 
 
 def parse_json(text: str | bytes) -> Any:

@@ -32,7 +32,7 @@ def _positive(value: Exact, name: str) -> Fraction:
     number = as_fraction(value, name)
     if number <= 0:
         raise InputError(
-            f"{name}={shown(value)}: expected a number > 0. A loss of 0 asks for an answer that says nothing.",
+            f"{name}={shown(str(value) if isinstance(value, Fraction) else value)}: expected a number > 0. A loss of 0 asks for an answer that says nothing.",
             code="loss.not-positive",
             value=value,
         )

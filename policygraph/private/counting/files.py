@@ -18,6 +18,7 @@ from policygraph.private.counting import sql
 from policygraph.private.counting.reading import Files, local_path, suffix_of
 from policygraph.private.counting.source import (
     Source,
+    check_plain,
     connect,
     escaped,
     locked,
@@ -59,7 +60,7 @@ def resolve(given: str) -> tuple[str, list[str]]:
 
 
 def _inside(folder: str) -> list[str]:
-    """All files of a folder and of those in it, but for hidden ones and those whose name starts with a line, which are notes of programs."""
+    """All files of a folder and of those in it, but for hidden ones and those whose name starts with an underscore, which are notes of programs."""
     found = []
     for here, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
@@ -86,13 +87,13 @@ def resolve_all(files: Files) -> tuple[str, list[str]]:
         remote = "://" in path and not os.path.exists(path)
         if not remote:
             stamps_of([path])
-            if os.path.isdir(path) or not os.path.isfile(path):
+            if os.path.isdir(path):
                 raise DataError(
-                    f"{path} is {'a folder' if os.path.isdir(path) else 'no plain file'}: expected a file, or a pattern such as "
-                    f"{path.rstrip('/')}/*.parquet.",
+                    f"{path} is a folder: expected a file, or a pattern such as {path.rstrip('/')}/*.parquet.",
                     code="data.no-file",
                     value=path,
                 )
+            check_plain(path)
         at = os.stat(path) if not remote else None
         key = path if at is None else (at.st_dev, at.st_ino)
         if key in met:
@@ -156,8 +157,8 @@ def from_files(files: Files) -> Source:
     kind = next(iter(kinds))
     if kind not in (*CSV, *PARQUET, *RECORDS):
         raise DataError(
-            f"{label}: a file of kind {kind or 'without suffix'!r}: expected .csv, .tsv, .txt, .parquet, .pq, .json or "
-            "duckdb://file.db?table=name. Other sources can be given as a DuckDB connection and a SELECT.",
+            f"{label} {f'ends in {kind}' if kind else 'has no suffix'}: expected .csv, .tsv, .txt, .parquet, .pq, .json, .ndjson, .jsonl or "
+            "duckdb://file.db?table=name. Other sources can be given in Python as a DuckDB connection and a SELECT.",
             code="data.format",
             value=label,
         )

@@ -11,6 +11,7 @@ import glob
 import hashlib
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -240,6 +241,21 @@ def unreadable(label: str, cause: Exception) -> DataError:
     return DataError(f"{label} cannot be read: {text}", code="data.unreadable", value=label)
 
 
+def check_plain(path: str) -> None:
+    """Refuse a pipe or a device: data are read more than once, which neither can give."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return
+    if not stat.S_ISREG(mode):
+        what = "a folder" if stat.S_ISDIR(mode) else "a pipe" if stat.S_ISFIFO(mode) else "no ordinary file"
+        raise DataError(
+            f"{path} is {what}: expected a file, since data are read more than once. Write the data into a file, and give its path.",
+            code="data.no-file",
+            value=path,
+        )
+
+
 def stamps_of(paths: list[str]) -> tuple[Stamp, ...]:
     """Name, size and time of change of files."""
     out = []
@@ -331,6 +347,7 @@ def _from_database(address: str) -> Source:
             f"{address}: expected duckdb://file.db?table=name.", code="data.address", value=address
         )
     stamps_of([path])
+    check_plain(path)
     label = f"{path}, table {tables[0]}"
     connection = connect()
     try:
@@ -342,15 +359,21 @@ def _from_database(address: str) -> Source:
             f"SELECT 'table' FROM duckdb_tables() WHERE {where.format('table_name')} UNION ALL "
             f"SELECT 'view' FROM duckdb_views() WHERE {where.format('view_name')}"
         ).fetchall()
+        others = connection.execute(
+            "SELECT table_name FROM duckdb_tables() WHERE database_name = 'given' AND schema_name = 'main' ORDER BY 1 LIMIT 13"
+        ).fetchall()
     except duckdb.Error as cause:
         raise unreadable(label, cause) from cause
     if found != [("table",)]:
+        names = ", ".join(repr(name) for (name,) in others[:12]) + (", ..." if len(others) > 12 else "")
         raise DataError(
             f"{address}: {'a view' if found else 'no table'} {tables[0]!r}: expected a base table. "
             + (
                 "A view runs a query, which may read anything: make a table of it, or give a DuckDB connection and a SELECT."
                 if found
-                else ""
+                else f"Its tables are {names}."
+                if others
+                else "It has no table."
             ),
             code="data.view" if found else "data.unreadable",
             value=tables[0],

@@ -152,7 +152,11 @@ def _find_columns(
     advice = (
         "Its first line looks like a record: put a line with the names of the columns before it."
         if headless
-        else "Rename the columns, or say which column an attribute is read from (columns)."
+        else 'Its header line has none of , ; | and tab: say what stands between the values, [data] delimiter = "^" in the policy file, say, '
+        'or pg.Files(path, delimiter="^") in Python.'
+        if source.textual and len(given) == 1 and any(name in given[0] for name in domain.names)
+        else 'Rename the columns, or say which column an attribute is read from: [data] columns = {age = "age in years"} in the policy '
+        "file, say, or columns in Python."
     )
     raise DataError(
         f"{source.label}: {'; '.join(problems)}. Its columns are {shown_names}. {advice}",

@@ -228,7 +228,8 @@ def _not_utf8(path: str, line: int) -> DataError:
         path,
         line,
         "it is not UTF-8 text",
-        "Save it as UTF-8, or say its encoding: [data] encoding in the policy file, or pg.Files.",
+        'Save it as UTF-8, or say which encoding it has: [data] encoding = "latin-1" (or "cp1252", "utf-16") in the policy file, '
+        'pg.Files(path, encoding="latin-1") in Python.',
     )
 
 

@@ -227,7 +227,9 @@ class Sensitivity:
         for key in ("method", "reason"):
             if not isinstance(data.get(key), str):
                 raise InputError(
-                    f"the certificate has no text under {key!r}.", code="certificate.broken", key=key
+                    f"the certificate has no text under {key!r}: expected certificate.json as it was written beside a release.",
+                    code="certificate.broken",
+                    key=key,
                 )
         try:
             made = cls._of_dict(data)
