@@ -363,10 +363,10 @@ def test_bounds_of_statistics_are_verified_under_every_kind_of_policy(kind: type
         pg.Policy(network, constraints=[pg.Degrees([0]), pg.Total()], at_most_records=1),
     ):
         bound = statistic_bound(kind(network), policy)
-        assert bound.verify().complete
+        assert bound.verify().ok
     larger = statistic_bound(kind(pg.Network(9)), pg.Policy(pg.Network(9))).verify()
-    assert larger.ok
-    assert not larger.complete
+    assert not larger.failed
+    assert not larger.ok  # too many networks to list, so that nothing was confirmed
 
 
 @pytest.mark.parametrize("nodes", [3, 4, 5])

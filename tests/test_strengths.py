@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+import policygraph as pg
 from policygraph.effort import Effort
 from policygraph.errors import InputError, RefusedError
 from policygraph.public.moves import strengths_capped_list
@@ -535,3 +538,32 @@ def test_record_total_is_right_when_given(matrix):
         assert sums <= {0}
     if sums - {0}:
         assert total is None
+
+
+def test_positive_neighbours_of_large_tables():
+    """How many records a cell holds beyond those that can change makes no difference to the test."""
+    domain = pg.Domain({"a": 2, "b": 2, "c": 2})
+    policy = pg.Policy(domain, constraints=[pg.Cuboid(name) for name in "abc"], strength="positive")
+    for move in policy.moves():
+        change = np.zeros(8, dtype=np.int64)
+        change[move.cells] = move.amounts
+        for more in (0, 100, 2**31, 2**40):
+            before = np.maximum(-change, 0)
+            before[0] += more
+            near = np.maximum(-change, 0)
+            near[0] += min(more, 100)
+            assert bool(policy.are_neighbours(before, before + change)) == bool(
+                policy.are_neighbours(near, near + change)
+            )
+
+
+def test_loops_start_from_tables_of_their_own():
+    """Four nodes with loops, all degrees public: 8, and not the 7 that the removed records alone as a table give."""
+    network = pg.Network(4, loops=True)
+    policy = pg.Policy(network, constraints=[pg.Degrees()], strength="positive")
+    found = pg.sensitivity(pg.queries.identity(network), policy)
+    assert (found.power, found.kind) == (8, "exact")
+    assert found.verify().ok
+    for lower, witness, kind in ((7, found.witness, "exact"), (0, None, "upper")):
+        forged = replace(found, power=Fraction(7), lower_power=Fraction(lower), witness=witness, kind=kind)
+        assert not forged.verify().ok

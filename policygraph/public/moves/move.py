@@ -232,9 +232,9 @@ def _strength(policy: Policy, table: Any, move: Move) -> Verdict:
         change = np.zeros(policy.domain.size, dtype=np.int64)
         change[move.cells] = move.amounts
         keep = np.setdiff1d(np.arange(policy.domain.size), policy.system.zeros)
-        positive, reason = is_positive(
-            matrix[:, keep], np.asarray(table)[keep], change[keep], capacity=policy.domain.capacity
-        )
+        # Alternatives are shorter than the change, so that more records than this in a cell make no difference.
+        held = np.minimum(np.asarray(table)[keep], 2 * move.size)
+        positive, reason = is_positive(matrix[:, keep], held, change[keep], capacity=policy.domain.capacity)
         return Verdict(
             bool(positive), f"positive neighbours: {reason}" if positive else f"not positive: {reason}"
         )
