@@ -20,9 +20,11 @@ from policygraph.private.asked import identify, mechanism_as_asked, request_of
 from policygraph.private.counting import Counts, count_cells
 from policygraph.private.counting.measures import MeasuredCounts
 from policygraph.private.mechanisms import Fitted, Kernel, Mechanism
+from policygraph.private.mechanisms.choose import choose
 from policygraph.private.mechanisms.networks import StatisticNoise
 from policygraph.private.partition.matching import Matchings
 from policygraph.public.cubes.strategies import All, BMax, PMost, Unequal
+from policygraph.public.request import CUT_SHORT
 
 DOMAIN = pg.Domain({"sex": ["F", "M"], "age": 3})
 POLICY = pg.Policy(DOMAIN)
@@ -413,3 +415,45 @@ def test_numbers_of_arrays_are_numbers():
         None,
         mechanism_as_asked(pg.Exponential(limit=7.0)),
     )
+
+
+FOUR = pg.Domain(dict.fromkeys("abcd", 4))
+PAIRS = pg.queries.cuboids(FOUR, [["a", "b"], ["a", "c"], ["a", "d"], ["b", "c"], ["b", "d"], ["c", "d"]])
+
+
+@pytest.mark.parametrize("mechanism", ["auto", pg.Cube(), pg.Laplace()], ids=str)
+@pytest.mark.parametrize("limits", list(itertools.permutations([None, 0, 3600])), ids=str)
+def test_a_limit_in_seconds_is_no_part_of_a_request(tmp_path, mechanism, limits):
+    """Whoever asks the same with another limit gets what is on record, which says whether a clock cut it short."""
+    ledger = pg.Ledger(tmp_path / "budget.db")
+    made = [
+        pg.release(
+            PAIRS,
+            pg.Policy(FOUR),
+            [3] * FOUR.size,
+            epsilon=1,
+            mechanism=mechanism,
+            ledger=ledger,
+            time_limit=limit,
+        )
+        for limit in limits
+    ]
+    assert [entry.status for entry in ledger.history()] == ["completed"]
+    assert made[1].record == made[2].record == made[0].record
+    assert len({each.sentences[0] for each in made}) == 1
+    assert ("cut_short" in made[0].record) == (CUT_SHORT in made[0].sentences)
+    if isinstance(mechanism, pg.Cube):
+        assert ("cut_short" in made[0].record) == (limits[0] == 0)
+
+
+def test_a_calibrated_mechanism_that_was_cut_short_is_known_like_any_other(tmp_path):
+    ready = choose(PAIRS, pg.Policy(FOUR), pg.Epsilon(1), time_limit=0)
+    assert ready.cut_short
+    assert mechanism_as_asked(ready) is not None
+    ledger = pg.Ledger(tmp_path / "budget.db")
+    made = [
+        pg.release(PAIRS, pg.Policy(FOUR), [3] * FOUR.size, epsilon=1, mechanism=ready, ledger=ledger)
+        for _ in range(2)
+    ]
+    assert [entry.status for entry in ledger.history()] == ["completed"]
+    assert {each.sentences[0] for each in made} == {CUT_SHORT}
