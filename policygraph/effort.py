@@ -151,13 +151,15 @@ class Effort:
         if left:
             self.spend(left)
 
-    def solve(self, solver: Any, model: Any) -> Any:
+    def solve(self, solver: Any, model: Any, *, rate: int = 1) -> Any:
         """Run a CP-SAT solver on one thread within what is left, in its own deterministic time, and count that.
 
         Parameters
         ----------
         solver, model
             A ``CpSolver`` and a ``CpModel`` of OR-Tools.
+        rate
+            Seconds that a second of its deterministic time takes, which is more for large models.
 
         Returns
         -------
@@ -167,11 +169,11 @@ class Effort:
         left, seconds = self.left, self.seconds
         solver.parameters.num_workers = 1
         if left is not None:
-            solver.parameters.max_deterministic_time = left / SECOND
+            solver.parameters.max_deterministic_time = left / (SECOND * rate)
         if seconds is not None:
             solver.parameters.max_time_in_seconds = seconds
         status = solver.solve(model)
-        self.spend(ceil(solver.response_proto.deterministic_time * SECOND))
+        self.spend(ceil(solver.response_proto.deterministic_time * SECOND * rate))
         settled = solver.status_name(status) in ("OPTIMAL", "INFEASIBLE")
         if (
             seconds is not None

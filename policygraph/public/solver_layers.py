@@ -27,6 +27,8 @@ HIGHS_ROOM = 2**24
 """The same for HiGHS, whose rows hold up to a tolerance of 1e-6: a whole number more or less is far above it."""
 WIDE = 2**16
 """Without presolve CP-SAT narrows wide ranges step by step, which its deterministic time does not count."""
+LARGE = 25_000
+"""Entries of a program for each of which a second of CP-SAT's deterministic time takes one more second, up to four."""
 ITERATIONS = 50_000
 """Steps of the simplex method in one linear program; a program that needs more tells nothing."""
 
@@ -90,7 +92,7 @@ def ask_cp_sat(
     # with presolve only points are of use, and "none" is no opinion
     solver.parameters.cp_model_presolve = wide
     effort.spend(1_000 + program.entries)
-    status = effort.solve(solver, model)
+    status = effort.solve(solver, model, rate=1 + min(3, program.entries // LARGE))
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return Opinion("found", tuple(int(solver.value(v)) for v in x))
     return Opinion("none" if status == cp_model.INFEASIBLE and not wide else "unknown")
