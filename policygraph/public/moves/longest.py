@@ -259,24 +259,25 @@ def _search(
 ) -> tuple[Longs, bool]:
     """Return the best minimal move of a complete list, or else of complete lists of short moves."""
     best = np.zeros(rows.shape[1], dtype=np.int64)
-    if not effort.endless:
-        with suppress(IncompleteBasisError):
-            return _best(rows, capacity, symmetries, measure, length, effort.share(1, 10)), True
-    # Complete lists of moves of norm 2, 4, ...: each gives a proved lower end, should the whole list not finish.
-    short = effort.share(3, 20)
+    if effort.endless:
+        try:
+            return _best(rows, capacity, symmetries, measure, length, effort), True
+        except IncompleteBasisError:
+            return _climb(rows, capacity, measure, best, length, effort.at_most(CLIMB)), False
+    # The whole list is tried once, with half of the work: a second try would begin anew.
+    with suppress(IncompleteBasisError):
+        return _best(rows, capacity, symmetries, measure, length, effort.share(1, 2)), True
+    # Complete lists of moves of norm 2, 4, ...: each gives a proved lower end.
+    short = effort.share(3, 10)
     size = 2
-    while not effort.endless and size <= length and not short.done:
+    while size <= length and not short.done:
         try:
             found = _best(rows, capacity, symmetries, measure, size, short)
         except IncompleteBasisError:
             break
         best = max(best, found, key=measure.of)
         size += 2
-    try:
-        return _best(rows, capacity, symmetries, measure, length, effort.share(3, 5)), True
-    except IncompleteBasisError:
-        rest = effort.at_most(CLIMB) if effort.endless else effort.share(9, 10)
-        return _climb(rows, capacity, measure, best, length, rest), False
+    return _climb(rows, capacity, measure, best, length, effort.share(9, 10)), False
 
 
 def _climb(
