@@ -545,7 +545,7 @@ def test_minimal_sums_against_4ti2(shape: tuple[int, ...], cuboids: list[list[in
     rows = list(zip(*half))
     text = "\n".join(" ".join(map(str, row)) for row in rows)
     (tmp_path / "m.mat").write_text(f"{len(rows)} {len(half)}\n{text}\n")
-    subprocess.run(["4ti2-graver", "-q", str(tmp_path / "m")], check=True, timeout=60)
+    subprocess.run(["4ti2-graver", "-q", str(tmp_path / "m")], check=True, timeout=600)
     graver = [tuple(map(int, row.split())) for row in (tmp_path / "m.gra").read_text().splitlines()[1:]]
     # besides the pairs {v, -v}, a minimal multiset is a Graver element read with either sign
     expected = {tuple(sorted([v, tuple(-a for a in v)])) for v in half}

@@ -100,7 +100,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path):
     print(json.dumps([failed, written]))
     """
     command = [sys.executable, "-c", textwrap.dedent(code), tmp_path, Path(__file__).parent.parent]
-    outcome = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    outcome = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert outcome.returncode == 0, outcome.stderr
     failed, written = json.loads(outcome.stdout.splitlines()[-1])
     assert failed > 40

@@ -86,7 +86,7 @@ def graver(rows: Rows, cells: int) -> list[tuple[int, ...]]:
         path.with_suffix(".mat").write_text(
             f"{len(rows)} {cells}\n" + "\n".join(" ".join(map(str, r)) for r in rows) + "\n"
         )
-        subprocess.run(["4ti2-graver", "-q", str(path)], check=True, capture_output=True, timeout=300)
+        subprocess.run(["4ti2-graver", "-q", str(path)], check=True, capture_output=True, timeout=600)
         lines = (pathlib.Path(folder) / "m.gra").read_text().split("\n")[1:]
     return [tuple(map(int, line.split())) for line in lines if line.strip()]
 
