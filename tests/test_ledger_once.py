@@ -363,6 +363,7 @@ def test_a_ledger_of_the_layout_before_is_brought_up_to_date(tmp_path):
         'UPDATE entries SET loss = \'{"epsilon":"1/9"}\' WHERE number = 1',
         "DELETE FROM entries WHERE number = 3",
         "CREATE TABLE more (x)",
+        "UPDATE ledger SET identity = CAST(identity AS BLOB)",
     ],
 )
 def test_a_damaged_ledger_of_the_layout_before_is_refused_unchanged(tmp_path, change):

@@ -280,7 +280,12 @@ def _faults(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def faults_of_entries(connection: sqlite3.Connection) -> Iterator[str]:
-    """Walk the chain of entries."""
+    """Walk the chain of entries, which starts from the identity and the key of the ledger."""
+    named = connection.execute("SELECT identity, created, version FROM ledger").fetchone()
+    # Damage can turn a text into bytes, which have no place in a seal; an error about them would show the key.
+    if any(isinstance(value, bytes) for value in named):
+        yield "its identity is no text"
+        return
     previous, count = _first_seal(connection), 0
     for row in connection.execute(f"SELECT {ENTRY_COLUMNS} FROM entries ORDER BY number"):
         count += 1
