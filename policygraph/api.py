@@ -274,7 +274,7 @@ def perform(
     counts = (
         known.counts
         if known is not None and known.counts is not None
-        else read(data, query, policy, columns, edges)
+        else read((known and known.records) or data, query, policy, columns, edges)
     )
     ready.check(counts)
     tell("checking the public facts")

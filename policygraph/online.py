@@ -185,7 +185,9 @@ class OnlineCube:
     def _counts(self) -> Any:
         known = self._identity
         counts = (
-            known.counts if known.counts is not None else read(self.data, None, self.policy, self.columns)
+            known.counts
+            if known.counts is not None
+            else read(known.records or self.data, None, self.policy, self.columns)
         )
         known.check(counts)
         return counts

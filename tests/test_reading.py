@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import enum
 import gzip
 import json
 import random
@@ -1087,3 +1088,260 @@ def test_labels_of_equal_value_are_one_label(labels: list[Any]) -> None:
     with pytest.raises(InputError) as caught:
         Domain({"a": labels})
     assert caught.value.code in ("domain.duplicate", "domain.labels")
+
+
+def test_keys_of_json_records_do_not_say_where_other_edges_have_their_ends(tmp_path: Path) -> None:
+    network = Network(["a", "b", "c"], directed=True, loops=True, multiple=True)
+    for name in ("g.json", "g.ndjson"):
+        path = tmp_path / name
+
+        def count(records: Sequence[Record], path: Path = path, **how: Any) -> Any:
+            lines = [json.dumps(record) for record in records]
+            path.write_text("[" + ",".join(lines) + "]" if path.suffix == ".json" else "\n".join(lines))
+            try:
+                return read_edges(path, network, unknown="drop", **how).vector().tolist()
+            except DataError as refusal:
+                return refusal
+
+        base = [{"source": "a", "target": "b", "w": i} for i in range(4)]
+        before = count(base)
+        assert sum(before) == 4
+        for ends in (("from", "to"), ("Source", "Target"), ("TARGET", "x"), ("u", "v"), ("source", "to")):
+            for at in (0, 4):
+                whole = [*base]
+                whole.insert(at, dict(zip(ends, ("c", "c"), strict=True)))
+                assert_one_more(before, count(whole), ends)
+                assert count(whole, columns=["source", "target"]) == before
+        # Two keys of any name would be ends until a record has others.
+        assert isinstance(count([{"x": "a", "y": "b"}]), DataError)
+        assert sum(count([{"x": "a", "y": "b"}], columns=["x", "y"])) == 1
+
+
+def test_a_first_edge_that_looks_like_names_of_columns(tmp_path: Path) -> None:
+    """A record at the start of a file without names of columns says nothing about the others."""
+    network = Network(["a", "b", "c"], directed=True, loops=True, multiple=True)
+    path = tmp_path / "g.csv"
+
+    def count(lines: Sequence[str], **how: Any) -> Any:
+        path.write_text("\n".join(lines))
+        try:
+            return read_edges(path, network, unknown="drop", **how).vector().tolist()
+        except (DataError, InputError) as refusal:
+            return refusal
+
+    words = ["from", "to", "source", "target", "u", "v", "x", "a", "b", "To", "", "column0", "column1", '"a"']
+    rng = random.Random(1)
+    added = 0
+    for width in (2, 3):
+        base = [",".join(rng.choice("abc") for _ in range(width)) for _ in range(4)]
+        for first in (base, [",".join(["x", "y", "z"][:width]), *base]):
+            before = count(first)
+            if width == 3 and first is not base:
+                assert before.code == "data.missing-column"
+                continue
+            for _ in range(60):
+                line = ",".join(rng.choice(words) for _ in range(width))
+                after = count([line, *first])
+                if isinstance(after, InputError):
+                    assert after.code in ("data.no-header", "data.missing-column"), line
+                else:
+                    assert_one_more(before, after, line)
+                added += 1
+    assert added > 100
+    assert sum(count(["id,from,to", "a,b,c"], header=True)) == 1
+    assert sum(count(["id,from,to", "a,b,c"], columns=["from", "to"])) == 1
+    assert sum(count(["from,to,weight", "a,b,c"])) == 1
+    assert count(["to,from", "a,b"]).code == "data.no-header"
+
+
+def test_values_that_are_equal_but_print_otherwise_are_not_grouped(tmp_path: Path) -> None:
+    connection = duckdb.connect()
+    cases = {
+        "INTERVAL 1 MONTH": "INTERVAL 30 DAY",
+        "[0.0::DOUBLE]": "[-0.0::DOUBLE]",
+        "{'x': 0.0::DOUBLE}": "{'x': -0.0::DOUBLE}",
+        "INTERVAL 1 DAY": "INTERVAL 24 HOUR",
+    }
+    for value, other in cases.items():
+        labels = connection.execute(f"SELECT CAST({value} AS VARCHAR), CAST({other} AS VARCHAR)").fetchall()[
+            0
+        ]
+        domain = Domain({"a": labels})
+        for select in (
+            f"SELECT {other} AS a UNION ALL SELECT {value} FROM range(5)",
+            f"SELECT {value} AS a FROM range(5) UNION ALL SELECT {other}",
+        ):
+            assert read((connection, select), domain, "drop") == [5, 1]
+            if "INTERVAL" not in value:
+                connection.execute(f"COPY ({select}) TO '{tmp_path}/x.parquet'")
+                assert read(tmp_path / "x.parquet", domain, "drop") == [5, 1]
+
+
+class Sex(str, enum.Enum):  # noqa: UP042
+    """Texts that print otherwise."""
+
+    F = "F"
+    M = "M"
+
+
+class Level(enum.IntEnum):
+    """Whole numbers that print otherwise."""
+
+    LOW = 1
+
+
+def test_one_object_does_not_change_what_others_are() -> None:
+    stamp = pd.Timestamp("2024-01-31 01:02:03.45")
+    cases: list[tuple[Any, list[Any]]] = [
+        (Sex.F, ["F", "Sex.F"]),
+        (Level.LOW, [1, "Level.LOW"]),
+        (2**53 + 1, [2**53 + 1, 2**53, 1.5]),
+        (datetime.timedelta(days=1), ["1 days 00:00:00", "1 day, 0:00:00", "1 day"]),
+        (stamp, ["2024-01-31 01:02:03.45", str(stamp)]),
+        (stamp.to_pydatetime(), ["2024-01-31 01:02:03.45", "2024-01-31 01:02:03.450000"]),
+        (pd.Timestamp("2024-01-31 00:00:00.000000001"), ["2024-01-31 00:00:00.000000001", "2024-01-31 00:00:00"]),
+        (np.datetime64("2024-01-31"), ["2024-01-31", "2024-01-31 00:00:00"]),
+        (np.datetime64("2024-01-31T00:00:00.000000001"), ["2024-01-31 00:00:00.000000001", "2024-01-31 00:00:00"]),
+        (np.timedelta64(1, "D"), ["1 days 00:00:00", "1 days"]),
+        (stamp.tz_localize("Asia/Tokyo"), ["2024-01-30 16:02:03.45+00", "2024-01-31 01:02:03.45+09"]),
+        (datetime.date(2024, 1, 31), ["2024-01-31", "2024-01-31 00:00:00"]),
+        (datetime.time(1, 2), ["01:02:00", "1:02"]),
+        (Decimal("0.10"), [0.1, "0.10"]),
+    ]  # fmt: skip
+    for value, labels in cases:
+        domain = Domain({"a": labels})
+        before = read(pd.DataFrame({"a": [value] * 5}), domain, "drop")
+        assert isinstance(before, list)
+        assert sum(before) == 5, value
+        for more in ("x", 1, 0.5, None, 1j, True, pd.NaT, float("nan"), [], np.float32(1), value):
+            for frame in (
+                pd.DataFrame({"a": [*[value] * 5, more]}),
+                pd.DataFrame({"a": pd.Series([more, *[value] * 5], dtype=object)}),
+            ):
+                assert_one_more(before, read(frame, domain, "drop"), (value, more))
+
+
+@pytest.mark.parametrize(
+    "encoding",
+    ["unicode_escape", "raw_unicode_escape", "utf-7", "iso2022_jp", "iso2022_kr", "hz", "rot13", "idna"],
+)
+def test_encodings_in_which_a_record_changes_the_next_are_refused(encoding: str) -> None:
+    """In ``unicode_escape`` the line ``F,1\\nM,2`` would be two records."""
+    for name in (encoding, encoding.upper(), encoding.replace("_", "-")):
+        with pytest.raises(InputError) as caught:
+            Files("x.csv", encoding=name)
+        assert caught.value.code == "data.options"
+
+
+@pytest.mark.parametrize("kind", ["uint8", "int8", "bool", "float32", "int64", "uint16"])
+def test_entries_of_a_matrix_are_added_up_without_wrapping(kind: str) -> None:
+    from scipy import sparse
+
+    network = Network(3, directed=True, loops=True, multiple=True)
+    for many in (1, 127, 128, 255, 256, 257, 65_536):
+        ends = np.zeros(many, dtype=np.int64), np.ones(many, dtype=np.int64)
+        made = sparse.coo_array((np.ones(many, dtype=kind), ends), shape=(3, 3))
+        assert read_edges(made, network).vector().tolist() == [0, many, 0, 0, 0, 0, 0, 0, 0]
+
+
+def test_odd_names_of_files_are_no_patterns_and_no_addresses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    people(tmp_path / "s3:", "other.csv")
+    for name in (
+        "s3:/*.csv",
+        "s3:/[a].csv",
+        "~x.csv",
+        "a%20b.csv",
+        "{a,b}.csv",
+        "x?.csv",
+        "it's.csv",
+        "-.csv",
+    ):
+        path = people(tmp_path, name)
+        for data in (path, Path(name), str(path)):
+            assert count_cells(data, DOMAINS["words"]).vector().tolist() == BASE_COUNTS, name
+    assert count_cells("s3://*.csv", DOMAINS["words"]).vector().tolist() == BASE_COUNTS
+
+
+def test_a_cut_archive_is_refused(tmp_path: Path) -> None:
+    raw = b"a,b\n" + b"".join(b"F,%d\n" % (i % 3) for i in range(5000))
+    packed = gzip.compress(raw)
+    path = tmp_path / "x.csv.gz"
+    for encoding in ("utf-8", "latin-1"):
+        for cut in (5, len(packed) // 2, len(packed) - 9):
+            path.write_bytes(packed[:cut])
+            refused(Files(path, encoding=encoding), "data.unreadable")
+        # Several archives one after the other are one file.
+        path.write_bytes(gzip.compress(raw[:2000]) + gzip.compress(raw[2000:]))
+        assert count_cells(Files(path, encoding=encoding), DOMAINS["words"]).rows == 5000
+
+
+def test_requests_know_what_the_names_of_files_say(tmp_path: Path) -> None:
+    """The same bytes in folders of other names, or under another ending, are other records of one account."""
+    from policygraph.private.asked import identify
+    from policygraph.public.policy import Policy
+
+    policy = Policy(DOMAINS["words"])
+    found = []
+    for order in ((0, 1), (1, 0)):
+        for at, text in zip(order, ("a\nF\nF\n", "a\nM\n"), strict=True):
+            (tmp_path / f"b={at}").mkdir(exist_ok=True)
+            (tmp_path / f"b={at}" / "x.csv").write_text(text)
+        found.append(identify(Files(tmp_path, hive=True), None, policy))
+    assert found[0].account == found[1].account
+    assert found[0].content != found[1].content
+    network = Policy(Network(["a", "b", "a,b"], directed=True))
+    edges = []
+    for name in ("g.txt", "g.csv"):
+        folder = tmp_path / name.replace(".", "")
+        folder.mkdir()
+        (folder / name).write_text("a,b a\n")
+        edges.append(identify(folder, None, network))
+    assert edges[0].account == edges[1].account
+    assert edges[0].content != edges[1].content
+
+
+def test_a_release_scans_and_digests_a_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import hashlib
+
+    import policygraph as pg
+    from policygraph.private.counting import files, source, text
+    from policygraph.public.query.cuboids import cuboid
+
+    calls = {"scan": 0, "digest": 0, "read": 0}
+
+    def counting(name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **more: Any) -> Any:
+            calls[name] += 1
+            return inner(*args, **more)
+
+        return call
+
+    monkeypatch.setattr(files, "scan_csv", counting("scan", text.scan_csv))
+    monkeypatch.setattr(source.hashlib, "file_digest", counting("digest", hashlib.file_digest))
+    monkeypatch.setattr(source.Source, "run", counting("read", source.Source.run))
+    policy = pg.Policy(DOMAINS["words"])
+    query = cuboid(DOMAINS["words"], "a")
+    pg.release(query, policy, people(tmp_path), epsilon=1, ledger=tmp_path / "book.db")
+    assert calls == {"scan": 1, "digest": 1, "read": 1}
+
+
+def test_categories_of_equal_value_are_one_to_pandas() -> None:
+    for labels in (["1", "0"], [1, 0], [True, False], ["x", 1.0]):
+        domain = Domain({"a": labels})
+        for base in ([1, 0, 1], [True, False], [1.0, 0.0], [True, True], [1, 1, None]):
+            before = read(pd.DataFrame({"a": pd.Series(base, dtype="category")}), domain, "drop")
+            assert isinstance(before, list)
+            for more in (1, True, 1.0, "1", "x", None, False, 0.5):
+                for records in ([more, *base], [*base, more]):
+                    frame = pd.DataFrame({"a": pd.Series(records, dtype="category")})
+                    assert_one_more(before, read(frame, domain, "drop"), (labels, records))
+
+
+def test_columns_of_one_name_are_refused_in_a_stream() -> None:
+    table = pa.table([pa.array(["F"]), pa.array(["M"]), pa.array([1])], names=["a", "a", "b"])
+    for data in (table, table.to_reader()):
+        assert "2 columns 'a'" in refused(data, "data.missing-column")
+    assert count_cells(pa.table({"a": ["F"], "A": ["x"], "b": [1]}).to_reader(), DOMAINS["words"]).rows == 1

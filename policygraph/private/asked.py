@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property
@@ -279,11 +279,14 @@ class Identity:
         Fingerprint of the content and of how it is read; for requests only.
     counts
         The counts, where they had to be made to know it.
+    records
+        The records as they were opened, where they were not counted: whoever counts them need not open them again.
     """
 
     account: str
     content: str
     counts: Any = None
+    records: Records | None = field(default=None, compare=False)
 
     def check(self, counts: Any) -> None:
         """Raise when the data were changed between being identified and being counted."""
@@ -327,7 +330,9 @@ def identify(
     found = files_by_bytes(data) if network else open_source(data)
     account = found.fingerprint()
     said = how_read(data, *_as_default(columns, edges, network))
-    return Identity(account, digest("read", account, *found.told(), said))
+    # An edge list is opened once more, with its ends.
+    records = None if network else found
+    return Identity(account, digest("read", account, *found.told(), said), records=records)
 
 
 def _as_default(

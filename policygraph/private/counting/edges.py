@@ -35,13 +35,16 @@ from policygraph.private.counting.text import as_utf8, packing_of, read_head, sc
 from policygraph.private.counting.values import printed
 from policygraph.public.domain import Network
 
-__all__ = ["read_edges"]
+__all__ = ["open_edges", "read_edges"]
 
 LISTS = (".txt", ".edges", ".edgelist", ".el")
 ENDS = (("from", "to"), ("source", "target"), ("src", "dst"), ("tail", "head"), ("u", "v"))
 UNNAMED = ("column0", "column1")
 """How the engine names the first columns of a file without names; further ones, such as weights, are ignored."""
 SHOWN = 5
+SAY_WHICH = (
+    'Say which ones: [data] columns = {from = "...", to = "..."} in the policy file, or columns in Python.'
+)
 MATRIX = "the adjacency matrix"
 
 
@@ -80,7 +83,9 @@ def read_edges(
     columns
         The two columns of the ends; by default from and to, source and target, or the only two.
     header
-        Whether a CSV starts with names of columns; by default it does unless its first line names two nodes.
+        Whether a CSV starts with names of columns; by default it does when ``columns`` are given, and otherwise unless its first line names two nodes.
+        Names that are taken for such by default may only name the first two columns, in this order: a record
+        at the start of a file without names could otherwise say how all others are read.
     unknown
         ``"error"`` or ``"drop"`` for edges at a node that is not in the network.
     loops
@@ -125,7 +130,7 @@ def read_edges(
     elif _are_pairs(data):
         edges = _from_pairs("the list of edges", list(data), network)
     else:
-        source = _open(data, network, header)
+        source = open_edges(data, network, columns, header)
         ends = _find_ends(source, columns)
         fingerprint = fingerprint or source.fingerprint()
         edges = _from_source(source, ends, network)
@@ -199,7 +204,10 @@ def _first_line(strangers: tuple[tuple[str | None, int], ...]) -> str:
     return ""
 
 
-def _open(data: Any, network: Network, header: bool | None) -> Source:
+def open_edges(
+    data: Any, network: Network, columns: Sequence[str] | None = None, header: bool | None = None
+) -> Source:
+    """Make a source of an edge list; parameters as in :func:`read_edges`."""
     if are_paths(data):
         data = Files(data, header=header)
     if not isinstance(data, Files) or is_database(data):
@@ -207,6 +215,9 @@ def _open(data: Any, network: Network, header: bool | None) -> Source:
     label, paths = resolve_all(data)
     kinds = {suffix_of(path) for path in paths}
     header = data.header if header is None else header
+    if header is None and columns is not None and tuple(columns) != UNNAMED:
+        # Who says the names of columns says that there are some.
+        header = True
     if kinds <= set(LISTS):
         return _list_source(replace(data, header=None), label, *fetched(paths))
     if kinds <= {".csv", ".tsv"} and header is not True:
@@ -226,7 +237,9 @@ def _open(data: Any, network: Network, header: bool | None) -> Source:
             )
         if header is False or (len(first) == 2 and all(_is_node(network, text) for text in first)):
             return csv_source(data, label, paths, header=False, keep=keep)
-    return open_source(replace(data, header=None))
+    return replace(
+        open_source(replace(data, header=None)), guessed=kinds <= {".csv", ".tsv"} and header is None
+    )
 
 
 def _list_source(files: Files, label: str, paths: list[str], keep: tuple[Any, ...]) -> Source:
@@ -263,11 +276,25 @@ def _find_ends(source: Source, columns: Sequence[str] | None) -> list[tuple[str,
     wanted: Sequence[str] | None = columns
     if wanted is None:
         lowered = {shown.lower(): shown for shown in given}
-        wanted = next(
-            ([lowered[a], lowered[b]] for a, b in (*ENDS, UNNAMED) if a in lowered and b in lowered), None
-        )
+        pairs = [[lowered[a], lowered[b]] for a, b in (*ENDS, UNNAMED) if a in lowered and b in lowered]
+        wanted = pairs[0] if pairs else None
+        if source.loose and (len(pairs) != 1 or len(lowered) < len(given)):
+            # One record with other keys must not say where the others have their ends.
+            raise DataError(
+                f"{source.label}: the keys of its records are {', '.join(map(repr, given[:12]))}: expected one pair of ends, such as from and to. "
+                + SAY_WHICH,
+                code="data.missing-column",
+                columns=given,
+            )
     if wanted is None and len(given) == 2:
         wanted = given
+    if source.guessed and wanted is not None and list(wanted) != given[:2]:
+        raise DataError(
+            f"{source.label}: the first line {given[:12]} names other columns than the first two, and it may be an edge itself: expected to be told. Say header: "
+            "read_edges(..., header=True), pg.Files(path, header=True), or [data] header = true in the policy file. Or say the columns.",
+            code="data.no-header",
+            columns=given,
+        )
     if wanted is None or len(wanted) != 2 or any(given.count(name) != 1 for name in wanted):
         raise DataError(
             f"{source.label}: its columns are {', '.join(map(repr, given[:12]))}: expected "
@@ -276,7 +303,7 @@ def _find_ends(source: Source, columns: Sequence[str] | None) -> list[tuple[str,
                 if columns is None
                 else f"{list(columns)} among them"
             )
-            + '. Say which ones: [data] columns = {from = "...", to = "..."} in the policy file, or columns in Python.',
+            + f". {SAY_WHICH}",
             code="data.missing-column",
             columns=given,
         )
@@ -382,15 +409,18 @@ def _from_matrix(matrix: Any, network: Network) -> _Edges:
             code="data.matrix",
             value=given.shape,
         )
-    given.sum_duplicates()
     with np.errstate(invalid="ignore"):
         times = np.asarray(given.data).astype(np.int64)
-    if np.any(times != given.data) or np.any(times < 0):
+    if np.any(times != given.data) or np.any(times < 0) or float(times.sum(dtype=np.float64)) > 2.0**62:
         raise DataError(
             "the adjacency matrix has entries that are no whole numbers >= 0: expected how often a pair is joined. If they are "
             "weights, give (matrix != 0).",
             code="data.matrix",
         )
+    # Entries for one pair are added up; in 8 bits 256 of them would be none.
+    given = sparse.coo_array((times, given.coords), shape=given.shape)
+    given.sum_duplicates()
+    times = np.asarray(given.data)
     row, column = (np.asarray(part, dtype=np.int64) for part in given.coords)
     if not network.directed:
         difference = given - given.T

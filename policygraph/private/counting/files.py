@@ -125,7 +125,9 @@ def _fetched(address: str) -> tuple[str, Any]:
             value=address,
         ) from cause
     try:
-        [(content,)] = connection.execute(f"SELECT content FROM read_blob({escaped([address])})").fetchall()
+        [(content,)] = connection.execute(
+            f"SELECT content FROM read_blob({sql.listing([address])})"
+        ).fetchall()
     except (duckdb.Error, ValueError) as cause:
         raise unreadable(address, cause) from cause
     keep = Folder()
@@ -314,7 +316,7 @@ def csv_source(
     stamps = stamps_of(paths)
     sheets: list[tuple[str, Sheet]] = []
     failure: DataError | None = None
-    for path, (_, size, _) in zip(paths, stamps, strict=True):
+    for path, (_, size, *_) in zip(paths, stamps, strict=True):
         if size == 0:
             raise _empty(label if len(paths) == 1 else path)
         copy, held = as_utf8(files, path)

@@ -14,7 +14,7 @@ from policygraph.errors import InputError
 from policygraph.public.domain import Network
 from policygraph.public.policy import Policy
 
-__all__ = ["is_histogram", "read_data"]
+__all__ = ["ends_of", "is_histogram", "read_data"]
 
 
 def read_data(
@@ -36,13 +36,18 @@ def read_data(
     if is_histogram(data, domain):
         return Counts.from_vector(domain, data)
     if isinstance(domain, Network):
-        ends = None if columns is None else [columns.get(end, end) for end in ("from", "to")]
+        ends = ends_of(columns)
         duplicates, loops = _edge_rules(edges)
         return read_edges(
             data, domain, columns=ends, unknown=policy.unknown, duplicates=duplicates, loops=loops
         )
     unknown = dict(policy.unknown) if isinstance(policy.unknown, tuple) else policy.unknown
     return count_cells(data, domain, unknown=unknown, columns=columns)
+
+
+def ends_of(columns: Mapping[str, str] | None) -> list[str] | None:
+    """The two columns of the ends of edges, where they are said."""
+    return None if columns is None else [columns.get(end, end) for end in ("from", "to")]
 
 
 def _edge_rules(edges: Mapping[str, str] | None) -> tuple[str, str]:

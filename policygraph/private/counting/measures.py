@@ -201,9 +201,7 @@ class _Sums(_Tally):
 
     def both(self, names: tuple[str, ...]) -> tuple[Ints, Ints, int, int]:
         """Counts and sums over some attributes; how many records are outside the domain, and how many more have no value."""
-        raw = ", ".join(
-            f"{sql.name(self.columns[name][0])} AS v{i}" for i, name in enumerate(self.domain.names)
-        )
+        raw = ", ".join(f"{self.value(name)} AS v{i}" for i, name in enumerate(self.domain.names))
         codes = []
         for i, name in enumerate(self.domain.names):
             code = self.coders[name].code

@@ -144,7 +144,7 @@ def suffix_of(path: str) -> str:
     >>> suffix_of("people.CSV.gz"), suffix_of("s3://data/people.parquet?version=2")
     ('.csv', '.parquet')
     """
-    plain = Path(urlsplit(path).path if "://" in path else path)
+    plain = Path(urlsplit(path).path if "://" in path and not os.path.exists(path) else path)
     return plain.with_suffix("").suffix.lower() if plain.suffix.lower() in PACKED else plain.suffix.lower()
 
 

@@ -68,7 +68,8 @@ def json_source(files: Files, label: str, paths: list[str], keep: tuple[Any, ...
             raise explain(cause) or unreadable(label, cause) from cause
         if "!" in found:
             raise explain(None) or unreadable(label, ValueError("a record is no object, or has a key twice."))
-        names |= {key[1:] for key in found}
+        # A key with a zero byte is the name of no attribute, and no text for the engine.
+        names |= {key[1:] for key in found if "\0" not in key}
     order = sorted(names)
     pointers = sql.listing("/" + name.replace("~", "~0").replace("/", "~1") for name in order)
     parts = []
@@ -81,7 +82,7 @@ def json_source(files: Files, label: str, paths: list[str], keep: tuple[Any, ...
     select, listed = united(files, label, parts)
     return selected(
         label, connection, select, columns=listed, stamps=stamps_of(paths), keep=keep, explain=explain,
-        folders=folders_of(files, paths),
+        folders=folders_of(files, paths), loose=True,
     )  # fmt: skip
 
 

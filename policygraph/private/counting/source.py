@@ -32,7 +32,7 @@ TABLE = "policygraph_source"
 """Name under which a source is read in SQL."""
 
 BATCH = 1 << 18
-Stamp = tuple[str, int, int]
+Stamp = tuple[str, int, int, int]
 Ask = Callable[[str], Any]
 Explain = Callable[[Exception], DataError | None]
 
@@ -52,7 +52,7 @@ class Source:
     textual
         Whether every value is text because the format has no types (CSV).
     stamps
-        Name, size and time of change of the files behind it; empty for anything else.
+        Name, size, time of change and inode of the files behind it; empty for anything else.
     keep
         Objects that must live as long as the source.
     records
@@ -61,6 +61,10 @@ class Source:
         Finds the place of what the engine could not read.
     folders
         For each file what its folders say, where they are columns.
+    loose
+        Whether the names of the columns come from the records (JSON), so that one record more may add some.
+    guessed
+        Whether its first line was taken for names of columns because it names no nodes; it may be a record.
     failure
         What is wrong with the records; raised when they are first asked for, so that a wrong column is told before.
     """
@@ -75,6 +79,8 @@ class Source:
     explain: Explain | None = None
     failure: DataError | None = None
     folders: tuple[str, ...] = ()
+    loose: bool = False
+    guessed: bool = False
 
     def run(self, statement: str) -> Iterator[dict[str, npt.NDArray[Any]]]:
         """Answer an SQL statement over ``TABLE`` whose columns are integers, batch by batch; NULL becomes -1."""
@@ -118,7 +124,7 @@ class Source:
 
     def check_unchanged(self) -> None:
         """Raise when a file was written to since the source was opened: its fingerprint would be another's."""
-        if self.stamps != stamps_of([path for path, _, _ in self.stamps]):
+        if self.stamps != stamps_of([path for path, *_ in self.stamps]):
             raise DataError(
                 f"{self.label} changed while it was being counted: expected a file at rest. Count it again.",
                 code="data.changed",
@@ -129,7 +135,7 @@ class Source:
     def digests(self) -> tuple[str, ...]:
         """SHA-256 of each file behind it, in the order of its stamps."""
         found = []
-        for path, _, _ in self.stamps:
+        for path, *_ in self.stamps:
             with Path(path).open("rb") as file:
                 found.append(hashlib.file_digest(file, "sha256").hexdigest())
         self.check_unchanged()
@@ -145,7 +151,7 @@ class Source:
         """
         if not self.stamps:
             return ["columns", *(f"{name!r}: {family(kind)}" for name, _, kind in sorted(self.columns))]
-        kinds = sorted({suffix_of(path) for path, _, _ in self.stamps})
+        kinds = sorted({suffix_of(path) for path, *_ in self.stamps})
         folders = self.folders or ("",) * len(self.stamps)
         return [
             "files",
@@ -215,13 +221,16 @@ def connect() -> Any:
         config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
     )
     connection.execute("SET preserve_insertion_order = false")
+    # Times with a zone are printed in this one, on every machine.
+    connection.execute("SET TimeZone = 'UTC'")
     return connection
 
 
 def locked(connection: Any, paths: Sequence[str] = ()) -> Any:
     """Shut a private DuckDB off from all files but some, for good."""
     # The engine expands patterns, and looks whether a pattern is allowed before it does.
-    given = [*paths, *(glob.escape(path) for path in paths)]
+    whole = [os.path.abspath(path) for path in paths]
+    given = [*whole, *(glob.escape(path) for path in whole)]
     connection.execute(f"SET allowed_paths = {sql.listing(given)}")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
@@ -257,7 +266,7 @@ def check_plain(path: str) -> None:
 
 
 def stamps_of(paths: list[str]) -> tuple[Stamp, ...]:
-    """Name, size and time of change of files."""
+    """Name, size, time of change and inode of files."""
     out = []
     for path in paths:
         try:
@@ -266,7 +275,7 @@ def stamps_of(paths: list[str]) -> tuple[Stamp, ...]:
             raise DataError(
                 f"{path}: no such file, or not readable.", code="data.no-file", value=path
             ) from cause
-        out.append((path, found.st_size, found.st_mtime_ns))
+        out.append((path, found.st_size, found.st_mtime_ns, found.st_ino))
     return tuple(out)
 
 
@@ -285,6 +294,8 @@ def open_source(data: Any) -> Source:
     DataError
         When there is nothing to read.
     """
+    if isinstance(data, Source):
+        return data
     if are_paths(data):
         data = Files(data)
     if isinstance(data, Files):
@@ -382,5 +393,5 @@ def _from_database(address: str) -> Source:
 
 
 def escaped(paths: list[str]) -> str:
-    """Write paths as an SQL list; the engine expands patterns itself, so [ and * in names are escaped."""
-    return sql.listing([path if "://" in path else glob.escape(path) for path in paths])
+    """Write paths as an SQL list; the engine expands patterns and ~ itself and knows addresses, so [ and * in names are escaped and paths are made whole."""
+    return sql.listing([glob.escape(os.path.abspath(path)) for path in paths])

@@ -19,7 +19,7 @@ from policygraph.private.counting import sql
 from policygraph.private.counting.counts import DENSE, Counts, Ints
 from policygraph.private.counting.labels import Coder, coder
 from policygraph.private.counting.source import TABLE, Source, named, open_source
-from policygraph.private.counting.values import printed
+from policygraph.private.counting.values import plain, printed
 from policygraph.public.domain import Domain, Label
 
 __all__ = ["count_cells"]
@@ -177,7 +177,7 @@ class _Tally:
         self.coders: dict[str, Coder] = {
             name: coder(
                 f"r.v{i}",
-                columns[name][1],
+                plain("", columns[name][1])[1],
                 domain.labels(name),
                 f"labels{i}_",
                 textual=source.textual,
@@ -186,10 +186,15 @@ class _Tally:
             for i, name in enumerate(domain.names)
         }
 
+    def value(self, name: str) -> str:
+        """SQL of what is looked up for an attribute."""
+        column, kind = self.columns[name]
+        return plain(sql.name(column), kind)[0]
+
     def _coded(self, *, group: bool, values: bool = False, names: tuple[str, ...] | None = None) -> str:
         """SELECT of n (how many rows), c0, c1, ... (positions of labels, NULL for none) and, if asked, v0, v1, ..."""
         used = [(i, name) for i, name in enumerate(self.domain.names) if names is None or name in names]
-        raw = ", ".join(f"{sql.name(self.columns[name][0])} AS v{i}" for i, name in used)
+        raw = ", ".join(f"{self.value(name)} AS v{i}" for i, name in used)
         inner = f"SELECT {raw}, {'count(*)' if group else '1'} AS n FROM {TABLE}" + (
             " GROUP BY ALL" if group else ""
         )
@@ -298,7 +303,7 @@ class _Tally:
         lines, found = [], {}
         for i, name in enumerate(self.domain.names):
             statement = (
-                f"SELECT {printed(f'v{i}', self.columns[name][1])}, count(*) AS n FROM ({coded}) WHERE c{i} IS NULL GROUP BY 1 "
+                f"SELECT {printed(f'v{i}', plain('', self.columns[name][1])[1])}, count(*) AS n FROM ({coded}) WHERE c{i} IS NULL GROUP BY 1 "
                 "ORDER BY n DESC, 1"
             )
             worst = self.source.rows_of(f"SELECT *, count(*) OVER () FROM ({statement}) LIMIT {SHOWN}")

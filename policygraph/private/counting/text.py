@@ -14,6 +14,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -101,32 +102,49 @@ def _stream(path: str) -> Any:
     return pyarrow.input_stream(path, compression=None if packing == "none" else packing, buffer_size=1 << 16)
 
 
-def blocks(path: str) -> Iterator[bytes]:
-    """Blocks of a file that end with a line, the last one apart; a byte order mark at the start is left out."""
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """Say which file cannot be read."""
     import pyarrow
 
-    rest, first = b"", True
     try:
-        with _stream(path) as file:
-            while block := file.read(BLOCK):
-                if first:
-                    # A stream may give fewer bytes than were asked for.
-                    while len(block) < 3 and (more := file.read(BLOCK)):
-                        block += more
-                    block, first = block.removeprefix(BOM), False
-                cut = block.rfind(b"\n") + 1
-                if cut:
-                    yield rest + block[:cut]
-                    rest = block[cut:]
-                else:
-                    rest += block
-                if len(rest) > LONGEST:
-                    yield rest
-                    rest = b""
+        yield
     except (OSError, EOFError, pyarrow.ArrowException) as cause:
         raise DataError(f"{path} cannot be read: {cause}.", code="data.unreadable", value=path) from cause
+
+
+def _opened(path: str) -> Any:
+    with _reading(path):
+        return _stream(path)
+
+
+def blocks(path: str) -> Iterator[bytes]:
+    """Blocks of a file that end with a line, the last one apart; a byte order mark at the start is left out."""
+    rest, first = b"", True
+    with _opened(path) as file:
+        while block := _more(file, path):
+            if first:
+                # A stream may give fewer bytes than were asked for.
+                while len(block) < 3 and (more := _more(file, path)):
+                    block += more
+                block, first = block.removeprefix(BOM), False
+            cut = block.rfind(b"\n") + 1
+            if cut:
+                yield rest + block[:cut]
+                rest = block[cut:]
+            else:
+                rest += block
+            if len(rest) > LONGEST:
+                yield rest
+                rest = b""
     if rest:
         yield rest
+
+
+def _more(file: Any, path: str) -> bytes:
+    with _reading(path):
+        found: bytes = file.read(BLOCK)
+        return found
 
 
 class Folder:
@@ -145,9 +163,10 @@ def as_utf8(files: Files, path: str) -> tuple[str, Any]:
     copy = os.path.join(keep.name, "copy.csv")
     decoder = codecs.getincrementaldecoder(files.encoding)("strict")
     line = 1
-    with _stream(path) as file, open(copy, "w", encoding="utf-8", newline="", opener=_private) as out:
+    with _opened(path) as file, open(copy, "w", encoding="utf-8", newline="", opener=_private) as out:
         while True:
-            block = file.read(BLOCK)
+            with _reading(path):
+                block = file.read(BLOCK)
             try:
                 text = decoder.decode(block, final=not block)
             except UnicodeError as cause:

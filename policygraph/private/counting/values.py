@@ -22,6 +22,7 @@ __all__ = [
     "mixed",
     "number",
     "parts",
+    "plain",
     "printed",
     "told_apart",
 ]
@@ -65,6 +66,21 @@ def number(value: str, kind: str) -> str:
     """SQL of a number as a 64-bit float."""
     # A 32-bit 0.1 is no 64-bit 0.1, and a decimal one may be off by a last digit; their printed forms are exact.
     return value if kind == "DOUBLE" else f"TRY_CAST(CAST({value} AS VARCHAR) AS DOUBLE)"
+
+
+def plain(value: str, kind: str) -> tuple[str, str]:
+    """The value as one of the kinds that are known here: what is none of them is the text that the engine prints.
+
+    The engine takes some values for equal that it prints in different ways (a month and 30 days, ``[0.0]`` and ``[-0.0]``); grouped by value, one record
+    could change what others are.
+
+    Examples
+    --------
+    >>> plain("x", "BIGINT"), plain("x", "INTERVAL")
+    (('x', 'BIGINT'), ('CAST(x AS VARCHAR)', 'VARCHAR'))
+    """
+    known = kind in WHOLE or is_number(kind) or kind in ("VARCHAR", "BOOLEAN", JSON, MIXED, SPLIT)
+    return (value, kind) if known else (f"CAST({value} AS VARCHAR)", "VARCHAR")
 
 
 def parts(value: str, kind: str) -> list[tuple[str, str]]:

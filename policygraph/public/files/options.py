@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,10 +12,12 @@ __all__ = ["OPTIONS", "expected_option"]
 OPTIONS = ("delimiter", "quote", "encoding", "header", "hive")
 """Keys of the table ``[data]`` that say how files are read, and arguments of ``pg.Files``."""
 
-NOT_PLAIN = frozenset(
-    ["idna", "punycode", "raw_unicode_escape", "undefined", "unicode_escape", "utf-7", "mbcs", "oem"]
+PLAIN = re.compile(
+    r"ascii|utf_(8|8_sig|16|16_le|16_be|32|32_le|32_be)|iso8859_[0-9]+|cp[0-9]+|koi8_[rtu]|mac_[a-z0-9]+|hp_roman8|kz1048|ptcp154|tis_620|palmos|"
+    r"big5(_?hkscs)?|gb2312|gbk|gb18030|johab|shift_jis(x0213|_2004)?|shift_jisx0213|euc_(jp|kr|jis_2004|jisx0213)"
 )
-"""Codecs of Python that are not encodings of files."""
+"""Encodings in which no record says how the next one is read. Others switch alphabets by signs in the text (iso2022, hz, utf-7), or make line breaks of
+what is none (unicode_escape)."""
 
 
 def expected_option(name: str, value: Any) -> str | None:
@@ -38,7 +41,9 @@ def _is_encoding(name: Any) -> bool:
         found = codecs.lookup(name)
     except (LookupError, TypeError, ValueError):
         return False
-    return bool(getattr(found, "_is_text_encoding", True)) and found.name not in NOT_PLAIN
+    return bool(getattr(found, "_is_text_encoding", True)) and bool(
+        PLAIN.fullmatch(found.name.lower().replace("-", "_"))
+    )
 
 
 _CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
