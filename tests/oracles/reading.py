@@ -7,7 +7,7 @@ from typing import Any
 
 
 def csv_records(raw: bytes, delimiter: str, quote: str = '"') -> list[list[str]] | None:
-    """Records of a CSV file by RFC 4180, the header included; empty lines are none. None if it is malformed."""
+    """Records of a CSV file by RFC 4180, the header included; empty lines are none, and doubtful in one column. None if it is malformed."""
     try:
         text = raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8")
     except UnicodeDecodeError:
@@ -16,7 +16,7 @@ def csv_records(raw: bytes, delimiter: str, quote: str = '"') -> list[list[str]]
         return None
     records: list[list[str]] = []
     fields: list[str] = []
-    field, state, started, ending = "", "start", False, ""
+    field, state, started, ending, blank = "", "start", False, "", False
     at = 0
     while at <= len(text):
         sign = text[at] if at < len(text) else ""
@@ -41,6 +41,8 @@ def csv_records(raw: bytes, delimiter: str, quote: str = '"') -> list[list[str]]
         if stop or sign == "":
             if started:
                 records.append([*fields, field])
+            elif stop:
+                blank = True
             fields, field, state, started = [], "", "start", False
             at += max(len(stop), 1)
             continue
@@ -57,6 +59,8 @@ def csv_records(raw: bytes, delimiter: str, quote: str = '"') -> list[list[str]]
             field, state = field + sign, "plain"
         at += 1
     if any(len(record) != len(records[0]) for record in records):
+        return None
+    if blank and records and len(records[0]) == 1:
         return None
     return records
 
@@ -82,6 +86,14 @@ def json_lines(raw: bytes) -> list[dict[str, Any]] | None:
             return None
         records.append(record)
     return records
+
+
+def json_first_wrong_line(raw: bytes) -> int | None:
+    """Number of the first line that is no record, from 1."""
+    for number, line in enumerate(raw.split(b"\n"), 1):
+        if json_lines(line) is None:
+            return number
+    return None
 
 
 def json_array(raw: bytes) -> list[dict[str, Any]] | None:

@@ -332,7 +332,7 @@ def csv_source(
     connection = locked(connect(), [sheet.path for _, sheet in sheets])
     groups: dict[tuple[Any, ...], list[tuple[str, Sheet]]] = {}
     for path, sheet in sheets:
-        form = (sheet.names, sheet.delimiter, sheet.inner, packing_of(sheet.path))
+        form = (sheet.names, sheet.delimiter, sheet.inner, sheet.lead, packing_of(sheet.path))
         groups.setdefault((*form, tuple(folder_columns(files, path).items())), []).append((path, sheet))
     parts = []
     for some in groups.values():
@@ -368,7 +368,7 @@ def _read_csv(sheets: list[Sheet], *, header: bool) -> str:
     columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(one.names)))
     return (
         f"read_csv({escaped([sheet.path for sheet in sheets])}, auto_detect = false, header = {str(header).lower()}, columns = {{{columns}}}, "
-        f"delim = {sql.literal(one.delimiter)}, quote = {sql.literal(one.quote)}, escape = {sql.literal(one.quote)}, skip = 0, comment = '', "
+        f"delim = {sql.literal(one.delimiter)}, quote = {sql.literal(one.quote)}, escape = {sql.literal(one.quote)}, skip = {one.lead}, comment = '', "
         "null_padding = false, ignore_errors = false, strict_mode = true, hive_partitioning = false, filename = false, "
         # Inside quotes a line break is none; only a reader that starts at the beginning is sure to know.
         f"compression = '{packing_of(one.path)}', parallel = {str(not one.inner).lower()})"

@@ -140,11 +140,12 @@ def _records(path: str, array: bool) -> Iterator[tuple[str, Any]]:
                 if text:
                     yield f"line {lines}", text
         return
+    raw, broken = b"".join(blocks(path)), None
     try:
-        whole = b"".join(blocks(path)).decode()
+        whole = raw.decode()
     except UnicodeDecodeError as cause:
-        yield "the file", cause
-        return
+        # The record that the last good byte belongs to is the place.
+        whole, broken = raw[: cause.start].decode(), cause
     decoder = json.JSONDecoder(object_pairs_hook=_once)
     at, count = whole.index("[") + 1, 0
     while True:
@@ -155,18 +156,18 @@ def _records(path: str, array: bool) -> Iterator[tuple[str, Any]]:
         try:
             value, at = decoder.raw_decode(whole, at)
         except (ValueError, RecursionError) as cause:
-            yield f"record {count}", cause
+            yield f"record {count}", broken or cause
             return
         yield f"record {count}", value
         at = _blank(whole, at)
         if whole[at : at + 1] == "]":
             break
         if whole[at : at + 1] != ",":
-            yield f"what follows record {count}", ValueError("expected , or ]")
+            yield f"what follows record {count}", broken or ValueError("expected , or ]")
             return
         at += 1
-    if _blank(whole, at + 1) < len(whole):
-        yield "what follows the array", ValueError("expected nothing")
+    if broken or _blank(whole, at + 1) < len(whole):
+        yield f"what follows record {count} and the array", broken or ValueError("expected nothing")
 
 
 def _blank(text: str, at: int) -> int:

@@ -64,6 +64,8 @@ class Sheet:
         How many records it has, the first included.
     inner
         Whether a quoted value contains a line break.
+    lead
+        How many empty lines come before the first record.
     """
 
     path: str
@@ -72,6 +74,7 @@ class Sheet:
     quote: str
     records: int
     inner: bool = False
+    lead: int = 0
 
 
 def unreadable_at(path: str, line: int, what: str, advice: str) -> DataError:
@@ -239,7 +242,18 @@ def _dialect(path: str, shown: str, files: Files) -> tuple[str, tuple[str, ...]]
 def read_head(path: str, files: Files, shown: str) -> Sheet:
     """Find the dialect of a CSV file in UTF-8 and the fields of its first record; no further record is looked at."""
     delimiter, names = _dialect(path, shown, files)
-    return Sheet(path, names, delimiter, files.quote, 0)
+    return Sheet(path, names, delimiter, files.quote, 0, lead=_lead(path))
+
+
+def _lead(path: str) -> int:
+    """How many empty lines a file starts with."""
+    count = 0
+    for block in blocks(path):
+        filled = block.lstrip(b"\r\n")
+        count += block.count(b"\n", 0, len(block) - len(filled))
+        if filled:
+            break
+    return count
 
 
 def _not_utf8(path: str, line: int) -> DataError:
@@ -266,7 +280,7 @@ def scan_csv(sheet: Sheet, shown: str) -> Sheet:
     ------
     DataError
         With the line, for: a quote inside a value that is not quoted; text after a closing quote; a quote that is never closed; more or fewer values than
-        the first record has; a line break of another kind than the first one; bytes that are no UTF-8; a zero byte; a record of more than a million bytes.
+        the first record has; an empty line where that is one value; a line break of another kind than the first one; bytes that are no UTF-8; a zero byte; a record of more than a million bytes.
 
     Notes
     -----
@@ -461,6 +475,15 @@ class _Scan:
             if len(uneven):
                 first = int(uneven[0])
                 wrong.append((int(starts[first]), *self._uneven(int(signs[first]) + 1)))
+        if self.width == 1 and not filled.all():
+            # To the engine it is a record, to others it is none.
+            wrong.append(
+                (
+                    int(starts[np.flatnonzero(~filled)[0]]),
+                    "there is an empty line, which may be a record where there is one column",
+                    "Remove it, or enclose the empty value in quotes.",
+                )
+            )
         long = np.flatnonzero(lengths > LONGEST)
         if len(long):
             wrong.append(
