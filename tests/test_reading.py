@@ -273,7 +273,7 @@ JSON_ROWS = [
 
 # How many records are added to each kind of source; every test holds its own number, and the test below their sum.
 CSV_RECORDS, CSV_RAW, CSV_ONE = 240, 70, 40
-JSON_RECORDS, JSON_RAW, JSON_ONE = 240, 100, 100
+JSON_RECORDS, JSON_RAW, JSON_ONE = 240, 100, 80
 FRAMES, TABLES, SEVERAL, EDGES, SUMS = 240, 160, 120, 120, 80
 ARROW, POLARS = 24, 24
 DIALECTS = {

@@ -321,6 +321,12 @@ def scan_lines(path: str) -> Sheet:
     return Sheet(path, (), "", "", scan.records)
 
 
+def _note(wrong: list[tuple[int, str, str]], places: Places, what: str, advice: str) -> None:
+    """Add the first of some places where something is wrong."""
+    if len(places):
+        wrong.append((int(places[0]), what, advice))
+
+
 class _Scan:
     """State of a scan between blocks."""
 
@@ -403,28 +409,21 @@ class _Scan:
             before = np.where(quotes == 0, 0, before)
         good = (before == 10) | (before == self.delimiter) | (before == self.quote)
         stray = quotes[opening & ~good]
-        if len(stray):
-            wrong.append(
-                (
-                    int(stray[0]),
-                    "there is a quote inside a value",
-                    "Enclose the value in quotes and double those inside.",
-                )
-            )
+        _note(
+            wrong,
+            stray,
+            "there is a quote inside a value",
+            "Enclose the value in quotes and double those inside.",
+        )
         padded = np.concatenate([data, np.array([10, 10], dtype=np.uint8)])
         after, then = padded[quotes + 1], padded[quotes + 2]
         good = (
             (after == 10) | (after == self.delimiter) | (after == self.quote) | ((after == 13) & (then == 10))
         )
         stray = quotes[~opening & ~good]
-        if len(stray):
-            wrong.append(
-                (
-                    int(stray[0]),
-                    "there is text after a closing quote",
-                    "Double the quotes that belong to a value.",
-                )
-            )
+        _note(
+            wrong, stray, "there is text after a closing quote", "Double the quotes that belong to a value."
+        )
 
     def _check_breaks(
         self, data: Bytes, quotes: Places, ends: Places, wrong: list[tuple[int, str, str]]
@@ -439,15 +438,10 @@ class _Scan:
             lone = returns[~np.isin(returns + 1, ends)]
         else:
             bare, lone = ends[:0], returns
+        what = "there is another line break than after the first line"
+        advice = "Use one kind in the whole file, and enclose values that contain one in quotes."
         for places in (bare, lone):
-            if len(places):
-                wrong.append(
-                    (
-                        int(places[0]),
-                        "there is another line break than after the first line",
-                        "Use one kind in the whole file, and enclose values that contain one in quotes.",
-                    )
-                )
+            _note(wrong, places, what, advice)
 
     def _check_width(
         self, data: Bytes, quotes: Places, ends: Places, wrong: list[tuple[int, str, str]]
@@ -475,24 +469,12 @@ class _Scan:
             if len(uneven):
                 first = int(uneven[0])
                 wrong.append((int(starts[first]), *self._uneven(int(signs[first]) + 1)))
-        if self.width == 1 and not filled.all():
+        if self.width == 1:
             # To the engine it is a record, to others it is none.
-            wrong.append(
-                (
-                    int(starts[np.flatnonzero(~filled)[0]]),
-                    "there is an empty line, which may be a record where there is one column",
-                    "Remove it, or enclose the empty value in quotes.",
-                )
-            )
-        long = np.flatnonzero(lengths > LONGEST)
-        if len(long):
-            wrong.append(
-                (
-                    int(starts[long[0]]),
-                    f"a record has more than {LONGEST:,} bytes",
-                    "Look for quotes that are not closed.",
-                )
-            )
+            what = "there is an empty line, which may be a record where there is one column"
+            _note(wrong, starts[~filled], what, "Remove it, or enclose the empty value in quotes.")
+        what = f"a record has more than {LONGEST:,} bytes"
+        _note(wrong, starts[lengths > LONGEST], what, "Look for quotes that are not closed.")
         self.records += int(np.count_nonzero(filled))
         tail = int(ends[-1]) + 1 if len(ends) else 0
         rest = len(data) - tail
@@ -501,9 +483,7 @@ class _Scan:
             len(at_signs) - (int(upto[-1]) if len(ends) else 0) + (0 if len(ends) else self.delimiters)
         )
         if self.filled > LONGEST:
-            wrong.append(
-                (tail, f"a record has more than {LONGEST:,} bytes", "Look for quotes that are not closed.")
-            )
+            wrong.append((tail, what, "Look for quotes that are not closed."))
 
     def _uneven(self, met: int) -> tuple[str, str]:
         return (
