@@ -17,6 +17,8 @@ MATCHINGS = 20_000
 """Most ways to match the records of two data sets that are tried."""
 TRIALS = 1_000_000
 """Most sums of third data sets that are looked at."""
+ENTRIES = 2_000_000
+"""Most cells times public sums for which the change of each sum by each value is written down."""
 
 Facts = Callable[[dict[int, int]], Any]
 Value = int | None
@@ -42,6 +44,9 @@ def match_records(policy: Policy, before: dict[int, int], after: dict[int, int],
     bottom = graph.bottom != "none"
     if len(one) != len(two) and not bottom:
         return False
+    rows = sum(fact.n_rows(policy.domain) for fact in policy.constraints)
+    if policy.domain.size * (1 + rows) > ENTRIES:
+        return None
     matcher = Matcher(policy, facts)
     if not set(one) | set(two) <= set(matcher.values):
         return False  # a record in a cell that is structurally empty
