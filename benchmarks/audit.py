@@ -10,7 +10,7 @@ import time
 from statistics import median
 
 import policygraph as pg
-from policygraph.private.audit import audit, neighbour_pairs
+from policygraph.audit import audit, neighbour_pairs
 from tests.audited import MECHANISMS
 from tests.broken import BROKEN
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from policygraph.effort import SECOND, Effort
-from policygraph.public.moves.blowfish import Bracket, ClassFacts, longest_blowfish, longest_disjoint
+from policygraph.moves.blowfish.longest import Bracket, ClassFacts, longest_blowfish, longest_disjoint
 from tests.oracles import blowfish as oracle
 
 Matrix = list[list[int]]

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 import policygraph as pg
-from policygraph.public.cubes.choose import Choice, Task
-from policygraph.public.cubes.strategies import All, Base, BMax, PMost, Unequal
+from policygraph.mechanisms.cube.strategies import All, Base, BMax, PMost, Unequal
+from policygraph.transforms.cuboids.choose import Choice, Task
 
 DATA = Path(os.environ.get("POLICYGRAPH_DATA", Path(__file__).parents[2] / "shared" / "data"))
 ADULT = {

@@ -15,9 +15,9 @@ import numpy as np
 from cubes import adult_counts, adult_domain, level
 
 import policygraph as pg
-from policygraph.private.mechanisms.cube import CubeNoise
-from policygraph.public.cubes.lattice import Lattice
-from policygraph.published.cubes.cells import all_sums
+from policygraph.estimation.cubes.cells import all_sums
+from policygraph.mechanisms.cube.mechanism import CubeNoise
+from policygraph.transforms.cuboids.lattice import Lattice
 
 STEPS = 150
 

@@ -18,7 +18,7 @@ import numpy as np
 from cubes import adult_counts, adult_domain
 
 import policygraph as pg
-from policygraph.public.cubes.strategies import All, Base, BMax, PMost, Unequal
+from policygraph.mechanisms.cube.strategies import All, Base, BMax, PMost, Unequal
 
 EPSILONS = ("1/4", "1/2", "1", "2")
 STYLES = {

@@ -22,8 +22,8 @@ import numpy as np
 from cubes import ADULT
 
 import policygraph as pg
-from policygraph.private.counting import count_cells
-from policygraph.public.cubes.choose import Choice
+from policygraph.curator.counting import count_cells
+from policygraph.transforms.cuboids.choose import Choice
 
 SIZES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16) * 2
 

@@ -20,8 +20,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from policygraph.public.moves.graver import graver_basis
-from policygraph.public.moves.longest import longest_move
+from policygraph.moves.graver.basis import graver_basis
+from policygraph.moves.graver.longest import longest_move
 from tests.oracles import fourti2
 from tests.oracles.graver import margins
 

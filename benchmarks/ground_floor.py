@@ -50,8 +50,8 @@ def whole(path: str) -> dict[str, float]:
     import pyarrow  # noqa: F401
 
     import policygraph as pg
-    from policygraph.private.counting import count_cells
-    from policygraph.private.mechanisms import for_loss
+    from policygraph.curator.counting import count_cells
+    from policygraph.mechanisms import for_loss
 
     times: dict[str, float] = {}
     now = time.perf_counter()

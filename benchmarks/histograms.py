@@ -18,13 +18,13 @@ from pathlib import Path
 import numpy as np
 
 import policygraph as pg
-from policygraph.private.mechanisms import TransformedConsistent, TransformedLaplace
-from policygraph.private.mechanisms.partitioned import Partitioned
-from policygraph.private.noise import discrete_laplace
-from policygraph.private.partition import Intervals, Matchings
-from policygraph.public.partition import z_order
-from policygraph.public.reductions import ForestTransform, GridTransform, transform
-from policygraph.public.reductions.tree import rooted
+from policygraph.curator.noise import discrete_laplace
+from policygraph.mechanisms import TransformedConsistent, TransformedLaplace
+from policygraph.mechanisms.partitioned import z_order
+from policygraph.mechanisms.partitioned.mechanism import Partitioned
+from policygraph.mechanisms.partitioned.partitioners import Intervals, Matchings
+from policygraph.transforms.incidence import ForestTransform, GridTransform, transform
+from policygraph.transforms.incidence.tree import rooted
 
 DATA = Path(os.environ.get("POLICYGRAPH_DATA", Path(__file__).parents[2] / "shared" / "data"))
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"

@@ -17,8 +17,8 @@ def measure(labels: int, rows: int, kind: str) -> None:
     import numpy as np
     import pyarrow as pa
 
-    from policygraph.private.counting import count_cells
-    from policygraph.public.domain import Domain
+    from policygraph.curator.counting import count_cells
+    from policygraph.model.domain import Domain
 
     codes = np.random.default_rng(1).integers(0, labels, size=rows)
     table = pa.table({"a": pa.array(codes if kind == "numbers" else [f"label {code:06d}" for code in codes])})

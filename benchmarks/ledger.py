@@ -21,9 +21,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from policygraph.curator.ledger import Ledger
 from policygraph.errors import BudgetError
-from policygraph.private.ledger import Ledger
-from policygraph.public.loss import Epsilon
+from policygraph.model.loss import Epsilon
 
 DATA, POLICY = "ab" * 32, "cd" * 32
 LOSS = Epsilon("1/7")

@@ -18,9 +18,9 @@ import networkx
 import numpy as np
 
 import policygraph as pg
-from policygraph.private.partition import Matchings
-from policygraph.public.matching import cheapest_cover
-from policygraph.public.partition import Partition
+from policygraph.mechanisms.matching import cheapest_cover
+from policygraph.mechanisms.partitioned import Partition
+from policygraph.mechanisms.partitioned.partitioners import Matchings
 
 SIZES = (256, 512, 1024, 2048, 4096)
 LIMITS = {2048: 10.0, 4096: 60.0}

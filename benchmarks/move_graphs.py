@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from policygraph.public.moves import alternating, bipartite
+from policygraph.moves.degrees import changes as alternating
+from policygraph.moves.two_way import changes as bipartite
 
 LIMIT = 1.0
 

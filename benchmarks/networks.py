@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 
 import policygraph as pg
-from policygraph.private.counting import read_edges
-from policygraph.published.networks import PublicDegrees, Summary, SyntheticGraph, summarise, synthetic_graph
-from policygraph.published.networks.consistent import as_matrix, consistent_mixing
+from policygraph.curator.counting import read_edges
+from policygraph.estimation.networks import PublicDegrees, Summary, SyntheticGraph, summarise, synthetic_graph
+from policygraph.estimation.networks.consistent import as_matrix, consistent_mixing
 
 DATA = Path(os.environ.get("POLICYGRAPH_DATA", Path(__file__).parents[2] / "shared" / "data"))
 FILE = DATA / "graphs" / "facebook_combined.txt"

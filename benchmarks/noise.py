@@ -16,7 +16,7 @@ from functools import partial
 
 import numpy as np
 
-from policygraph.private.noise import SecureSource, discrete_gaussian, discrete_laplace
+from policygraph.curator.noise import SecureSource, discrete_gaussian, discrete_laplace
 
 SCALES = (1, 10, 100, 1000)
 ROUNDS = 7

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 import policygraph as pg
-from policygraph.private.mechanisms import TransformedConsistent, TransformedLaplace
-from policygraph.private.mechanisms.partitioned import Partitioned
-from policygraph.private.partition import Intervals
+from policygraph.mechanisms import TransformedConsistent, TransformedLaplace
+from policygraph.mechanisms.partitioned.mechanism import Partitioned
+from policygraph.mechanisms.partitioned.partitioners import Intervals
 
 LIMITS = {4096: 0.5, 10**6: 60.0}
 ROUNDS = 3

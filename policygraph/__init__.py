@@ -5,13 +5,20 @@ Names are loaded when they are first used, so that ``import policygraph`` is qui
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from policygraph.version import __version__
 
 if TYPE_CHECKING:
     from policygraph.api import expected_error, release
+    from policygraph.audit import audit
+    from policygraph.curator.counting.reading import Files
+    from policygraph.curator.ledger import Ledger
+    from policygraph.curator.noise import SecureSource, SeededSource
+    from policygraph.curator.online import OnlineAnswer, OnlineCube
     from policygraph.errors import (
         BudgetError,
         ConstraintError,
@@ -21,11 +28,9 @@ if TYPE_CHECKING:
         PolicyGraphError,
         RefusedError,
     )
-    from policygraph.online import OnlineAnswer, OnlineCube
-    from policygraph.private.audit import audit
-    from policygraph.private.counting.reading import Files
-    from policygraph.private.ledger import Ledger
-    from policygraph.private.mechanisms import (
+    from policygraph.estimation import networks
+    from policygraph.files import load
+    from policygraph.mechanisms import (
         Cube,
         Exponential,
         Gaussian,
@@ -40,11 +45,12 @@ if TYPE_CHECKING:
         TransformedLaplace,
         compare,
     )
-    from policygraph.private.mechanisms.networks import StatisticNoise
-    from policygraph.private.noise import SecureSource, SeededSource
-    from policygraph.private.partition import Intervals, Matchings
-    from policygraph.public import query as queries
-    from policygraph.public.constraints import (
+    from policygraph.mechanisms.cube import strategies as cubes
+    from policygraph.mechanisms.partitioned import Partition, z_order
+    from policygraph.mechanisms.partitioned.partitioners import Intervals, Matchings
+    from policygraph.mechanisms.statistics import StatisticNoise
+    from policygraph.model import queries
+    from policygraph.model.constraints import (
         Cell,
         Cells,
         Constraint,
@@ -56,20 +62,17 @@ if TYPE_CHECKING:
         Total,
         count,
     )
-    from policygraph.public.cubes import strategies as cubes
-    from policygraph.public.domain import Domain, Network
-    from policygraph.public.files import load
-    from policygraph.public.graphs import BOTTOM, PolicyGraph
-    from policygraph.public.loss import Epsilon, EpsilonDelta, Rho
-    from policygraph.public.measure import Measure
-    from policygraph.public.moves.move import Move
-    from policygraph.public.node_privacy import NodePrivacy
-    from policygraph.public.partition import Partition, z_order
-    from policygraph.public.policy import Policy
-    from policygraph.public.query import Query
-    from policygraph.public.secret_edges import secret_edges
-    from policygraph.public.sensitivity import Sensitivity, sensitivity
-    from policygraph.published import Release, networks
+    from policygraph.model.domain import Domain, Network
+    from policygraph.model.graphs import BOTTOM, PolicyGraph
+    from policygraph.model.graphs.secret_edges import secret_edges
+    from policygraph.model.loss import Epsilon, EpsilonDelta, Rho
+    from policygraph.model.measure import Measure
+    from policygraph.model.node_privacy import NodePrivacy
+    from policygraph.model.policy import Policy
+    from policygraph.model.queries import Query
+    from policygraph.moves.move import Move
+    from policygraph.release import Release
+    from policygraph.sensitivity import Sensitivity, sensitivity
 
 _WHERE = {
     "policygraph.api": ["expected_error", "release"],
@@ -82,11 +85,11 @@ _WHERE = {
         "PolicyGraphError",
         "RefusedError",
     ],
-    "policygraph.online": ["OnlineAnswer", "OnlineCube"],
-    "policygraph.private.audit": ["audit"],
-    "policygraph.private.counting.reading": ["Files"],
-    "policygraph.private.ledger": ["Ledger"],
-    "policygraph.private.mechanisms": [
+    "policygraph.curator.online": ["OnlineAnswer", "OnlineCube"],
+    "policygraph.audit": ["audit"],
+    "policygraph.curator.counting.reading": ["Files"],
+    "policygraph.curator.ledger": ["Ledger"],
+    "policygraph.mechanisms": [
         "Cube",
         "Exponential",
         "Gaussian",
@@ -101,10 +104,10 @@ _WHERE = {
         "TransformedLaplace",
         "compare",
     ],
-    "policygraph.private.mechanisms.networks": ["StatisticNoise"],
-    "policygraph.private.noise": ["SecureSource", "SeededSource"],
-    "policygraph.private.partition": ["Intervals", "Matchings"],
-    "policygraph.public.constraints": [
+    "policygraph.mechanisms.statistics": ["StatisticNoise"],
+    "policygraph.curator.noise": ["SecureSource", "SeededSource"],
+    "policygraph.mechanisms.partitioned.partitioners": ["Intervals", "Matchings"],
+    "policygraph.model.constraints": [
         "Cell",
         "Cells",
         "Constraint",
@@ -116,19 +119,19 @@ _WHERE = {
         "Total",
         "count",
     ],
-    "policygraph.public.domain": ["Domain", "Network"],
-    "policygraph.public.files": ["load"],
-    "policygraph.public.graphs": ["BOTTOM", "PolicyGraph"],
-    "policygraph.public.loss": ["Epsilon", "EpsilonDelta", "Rho"],
-    "policygraph.public.measure": ["Measure"],
-    "policygraph.public.moves.move": ["Move"],
-    "policygraph.public.node_privacy": ["NodePrivacy"],
-    "policygraph.public.partition": ["Partition", "z_order"],
-    "policygraph.public.policy": ["Policy"],
-    "policygraph.public.query": ["Query"],
-    "policygraph.public.secret_edges": ["secret_edges"],
-    "policygraph.public.sensitivity": ["Sensitivity", "sensitivity"],
-    "policygraph.published": ["Release"],
+    "policygraph.model.domain": ["Domain", "Network"],
+    "policygraph.files": ["load"],
+    "policygraph.model.graphs": ["BOTTOM", "PolicyGraph"],
+    "policygraph.model.loss": ["Epsilon", "EpsilonDelta", "Rho"],
+    "policygraph.model.measure": ["Measure"],
+    "policygraph.moves.move": ["Move"],
+    "policygraph.model.node_privacy": ["NodePrivacy"],
+    "policygraph.mechanisms.partitioned": ["Partition", "z_order"],
+    "policygraph.model.policy": ["Policy"],
+    "policygraph.model.queries": ["Query"],
+    "policygraph.model.graphs.secret_edges": ["secret_edges"],
+    "policygraph.sensitivity": ["Sensitivity", "sensitivity"],
+    "policygraph.release": ["Release"],
 }
 _HOME = {name: module for module, names in _WHERE.items() for name in names}
 
@@ -203,11 +206,11 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "queries":
-        return import_module("policygraph.public.query")
+        return import_module("policygraph.model.queries")
     if name == "cubes":
-        return import_module("policygraph.public.cubes.strategies")
+        return import_module("policygraph.mechanisms.cube.strategies")
     if name == "networks":
-        return import_module("policygraph.published.networks")
+        return import_module("policygraph.estimation.networks")
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module 'policygraph' has no attribute {name!r}")
@@ -215,3 +218,14 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+class _Package(ModuleType):
+    """Functions that are named like a room stay functions: ``pg.sensitivity`` is one, whatever was imported before."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (isinstance(value, ModuleType) and name in _HOME):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -1,7 +1,4 @@
-"""The short way through all rooms: from a policy and a table to a release. Owns :func:`release`.
-
-Imports everything; nothing but the command imports it.
-"""
+"""The short way through all rooms: from a policy and a table to a release. Owns :func:`release`."""
 
 from __future__ import annotations
 
@@ -15,23 +12,23 @@ from typing import Any, Literal
 
 import numpy as np
 
+from policygraph.curator.asked import Identity, identify, read, request_of
+from policygraph.curator.counting.given import read_data
+from policygraph.curator.counting.source import named
+from policygraph.curator.ledger import Account, Ledger
+from policygraph.curator.noise import KeyedSource, SecureSource, Source
 from policygraph.errors import ConstraintError, InputError
 from policygraph.exact import Exact
-from policygraph.private.asked import Identity, identify, read, request_of
-from policygraph.private.counting.given import read_data
-from policygraph.private.counting.source import named
-from policygraph.private.ledger import Account, Ledger
-from policygraph.private.mechanisms import MeasuredNoise, Mechanism, choose
-from policygraph.private.mechanisms.base import Calibrated, check_drawable
-from policygraph.private.noise import KeyedSource, SecureSource, Source
-from policygraph.public.domain import Network
-from policygraph.public.loss import EpsilonDelta, Loss, loss_of
-from policygraph.public.node_privacy import NodePrivacy
-from policygraph.public.policy import Policy
-from policygraph.public.query.base import Query
-from policygraph.public.query.measures import MeasureQuery
-from policygraph.public.request import asking
-from policygraph.published.release import Release
+from policygraph.mechanisms import MeasuredNoise, Mechanism, choose
+from policygraph.mechanisms.base import Calibrated, check_drawable
+from policygraph.model.domain import Network
+from policygraph.model.loss import EpsilonDelta, Loss, loss_of
+from policygraph.model.node_privacy import NodePrivacy
+from policygraph.model.policy import Policy
+from policygraph.model.queries.base import Query
+from policygraph.model.queries.measures import MeasureQuery
+from policygraph.release.release import Release
+from policygraph.sensitivity.request import asking
 
 __all__ = [
     "Outcome",
@@ -158,7 +155,7 @@ def release(
         a data set is known by its content, so that a changed file is another data set.
     mechanism
         ``"auto"`` or None: what is expected to be most accurate for this query, policy and loss, without looking at the
-        data; the release says why (:func:`policygraph.private.mechanisms.choose`).
+        data; the release says why (:func:`policygraph.mechanisms.auto`).
     source
         Where the randomness comes from; secure by default.
     columns

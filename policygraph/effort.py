@@ -2,7 +2,7 @@
 
 A search that stops after so many seconds proves less on a busy machine than on an idle one, and noise would depend on the
 load. Searches therefore count what they do. A clock is looked at only where a caller asks for one (``time_limit``), and a
-result that it cut short says so. Imports ``errors`` only.
+result that it cut short says so.
 """
 
 from __future__ import annotations

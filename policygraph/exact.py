@@ -1,6 +1,6 @@
 """Exact numbers: what privacy depends on is an int or a Fraction, and roundings go towards safety.
 
-Imported by every room, imports only :mod:`policygraph.errors`.
+Imported by every room.
 """
 
 from __future__ import annotations

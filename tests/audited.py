@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 import policygraph as pg
-from policygraph.private.audit import neighbour_pairs
-from policygraph.private.counting.measures import MeasuredCounts
-from policygraph.private.mechanisms import (
+from policygraph.audit import neighbour_pairs
+from policygraph.curator.counting.measures import MeasuredCounts
+from policygraph.mechanisms import (
     Calibrated,
     Exponential,
     Fitted,
@@ -27,15 +27,15 @@ from policygraph.private.mechanisms import (
     TransformedLaplace,
     choose,
 )
-from policygraph.private.mechanisms.measured import Measured
-from policygraph.private.mechanisms.networks import StatisticNoise
-from policygraph.public.cubes.strategies import Fourier, PMost
-from policygraph.public.node_privacy import NodePrivacy
-from policygraph.public.partition import Partition
-from policygraph.public.query.joint_degrees import JointDegrees
-from policygraph.public.query.measures import MeasureQuery
-from policygraph.public.query.network_statistics import DegreeTail, ProjectedDegreeTail, Triangles, Wedges
-from policygraph.public.query.projected import ProjectedMixing
+from policygraph.mechanisms.cube.strategies import Fourier, PMost
+from policygraph.mechanisms.measured import Measured
+from policygraph.mechanisms.partitioned import Partition
+from policygraph.mechanisms.statistics import StatisticNoise
+from policygraph.model.node_privacy import NodePrivacy
+from policygraph.model.queries.joint_degrees import JointDegrees
+from policygraph.model.queries.measures import MeasureQuery
+from policygraph.model.queries.network_statistics import DegreeTail, ProjectedDegreeTail, Triangles, Wedges
+from policygraph.model.queries.projected import ProjectedMixing
 from tests.oracles import measures as records
 
 __all__ = ["MECHANISMS", "Case"]

@@ -15,8 +15,8 @@ import numpy as np
 
 import policygraph as pg
 from policygraph.effort import SECOND, Effort
-from policygraph.public.moves.blowfish import longest_blowfish, published_bound
-from policygraph.public.moves.graver import graver_basis
+from policygraph.moves.blowfish.longest import longest_blowfish, published_bound
+from policygraph.moves.graver.basis import graver_basis
 
 # The formulas, as printed in the literature -------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policygraph.errors import InputError
-from policygraph.public.moves import alternating
+from policygraph.moves.degrees import changes as alternating
 from tests.oracles import move_graphs as oracle
 
 needs_4ti2 = pytest.mark.skipif(not oracle.have_4ti2(), reason="4ti2-graver is not installed")

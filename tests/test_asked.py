@@ -16,15 +16,15 @@ import pyarrow as pa
 import pytest
 
 import policygraph as pg
-from policygraph.private.asked import identify, mechanism_as_asked, request_of
-from policygraph.private.counting import Counts, count_cells
-from policygraph.private.counting.measures import MeasuredCounts
-from policygraph.private.mechanisms import Fitted, Kernel, Mechanism
-from policygraph.private.mechanisms.choose import choose
-from policygraph.private.mechanisms.networks import StatisticNoise
-from policygraph.private.partition.matching import Matchings
-from policygraph.public.cubes.strategies import All, BMax, PMost, Unequal
-from policygraph.public.request import CUT_SHORT
+from policygraph.curator.asked import identify, mechanism_as_asked, request_of
+from policygraph.curator.counting import Counts, count_cells
+from policygraph.curator.counting.measures import MeasuredCounts
+from policygraph.mechanisms import Fitted, Kernel, Mechanism
+from policygraph.mechanisms.auto import choose
+from policygraph.mechanisms.cube.strategies import All, BMax, PMost, Unequal
+from policygraph.mechanisms.partitioned.partitioners.matching import Matchings
+from policygraph.mechanisms.statistics import StatisticNoise
+from policygraph.sensitivity.request import CUT_SHORT
 
 DOMAIN = pg.Domain({"sex": ["F", "M"], "age": 3})
 POLICY = pg.Policy(DOMAIN)

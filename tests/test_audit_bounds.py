@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import policygraph as pg
-from policygraph.private.audit.bounds import Claim, binomial_bounds
+from policygraph.audit.bounds import Claim, binomial_bounds
 from tests.oracles import audits as oracle
 
 

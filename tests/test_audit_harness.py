@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import policygraph as pg
-from policygraph.private.audit import audit, noisy_many
-from policygraph.private.audit.draws import Outputs, Subject
-from policygraph.private.audit.events import Event
-from policygraph.private.audit.statistics import ZERO_BIT, Statistic, lowest_bit
+from policygraph.audit import audit, noisy_many
+from policygraph.audit.draws import Outputs, Subject
+from policygraph.audit.events import Event
+from policygraph.audit.statistics import ZERO_BIT, Statistic, lowest_bit
 from tests.oracles import audits as oracle
 
 AGES = pg.Domain({"age": 4})
@@ -207,7 +207,7 @@ def test_a_mechanism_that_offers_many_runs_is_asked_for_them():
 
 
 def test_a_mechanism_that_is_not_additive_is_run_one_by_one():
-    from policygraph.private.mechanisms import Calibrated
+    from policygraph.mechanisms import Calibrated
 
     class Loud(Calibrated):
         def __init__(self, inner):

@@ -12,15 +12,15 @@ import pkgutil
 import numpy as np
 import pytest
 
+import policygraph
 import policygraph as pg
-import policygraph.private
-from policygraph.private.audit import audit, exact_check, neighbour_pairs
-from policygraph.private.mechanisms import Calibrated, Mechanism
-from policygraph.private.mechanisms.additive import Additive
-from policygraph.private.partition.base import Chooser, Partitioner
-from policygraph.public.cubes.choose import Strategy
-from policygraph.public.partition import Partition
-from policygraph.public.query.network_statistics import NetworkStatistic
+from policygraph.audit import audit, exact_check, neighbour_pairs
+from policygraph.mechanisms import Calibrated, Mechanism
+from policygraph.mechanisms.additive import Additive
+from policygraph.mechanisms.partitioned import Partition
+from policygraph.mechanisms.partitioned.partitioners.base import Chooser, Partitioner
+from policygraph.model.queries.network_statistics import NetworkStatistic
+from policygraph.transforms.cuboids.choose import Strategy
 from tests.audited import COUNT, MECHANISMS
 from tests.broken import BROKEN, dawa
 from tests.oracles import blowfish
@@ -70,7 +70,7 @@ def test_what_is_audited_is_what_is_released(case):
     """One of many outputs, drawn from the same stream, is the output of a release."""
     ready = case.ready()
     if getattr(case.query, "needs_values", False):
-        from policygraph.private.counting.measures import MeasuredCounts
+        from policygraph.curator.counting.measures import MeasuredCounts
 
         table = MeasuredCounts.from_vectors(case.query.domain, case.query.measure, [2, 0, 1, 4], [3, 0, 2, 5])
     else:
@@ -130,7 +130,7 @@ def test_a_mechanism_that_nobody_audits_is_noticed():
         pass
 
     assert Quiet not in concrete(Mechanism)
-    Quiet.__module__ = "policygraph.private.mechanisms.quiet"
+    Quiet.__module__ = "policygraph.mechanisms.quiet"
     assert Quiet in concrete(Mechanism)
     Quiet.__module__ = __name__
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import policygraph as pg
-from policygraph.private.audit import neighbour_pairs
-from policygraph.private.audit.pairs import Pair, read_pairs
-from policygraph.public.node_privacy import NodePrivacy
-from policygraph.public.query.network_statistics import DegreeTail, ProjectedDegreeTail, Triangles, Wedges
+from policygraph.audit import neighbour_pairs
+from policygraph.audit.pairs import Pair, read_pairs
+from policygraph.model.node_privacy import NodePrivacy
+from policygraph.model.queries.network_statistics import DegreeTail, ProjectedDegreeTail, Triangles, Wedges
 from tests.oracles import fibres
 
 AGES = pg.Domain({"age": 5})

@@ -19,7 +19,7 @@ import typer
 
 import policygraph as pg
 from policygraph.cli.app import app, run
-from policygraph.public.files import loads
+from policygraph.files import loads
 from tests.bad_inputs import EXTRA, ROOT, WHOLES, changed, json_file, policies, toml_file, torn
 
 CASES = {"policies": 480, "certificates": 350, "data": 90, "options": 360, "ledgers": 45, "releases": 60}

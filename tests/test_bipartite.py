@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError
-from policygraph.public.moves import bipartite
-from policygraph.public.moves.bipartite_search import longest_cycle
+from policygraph.moves.two_way import changes as bipartite
+from policygraph.moves.two_way.search import longest_cycle
 from tests.oracles import move_graphs as oracle
 
 needs_4ti2 = pytest.mark.skipif(not oracle.have_4ti2(), reason="4ti2-graver is not installed")

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from policygraph.effort import Effort
 from policygraph.errors import InputError, RefusedError
-from policygraph.public.moves.blowfish import (
+from policygraph.moves.blowfish.blocks import block_bound
+from policygraph.moves.blowfish.longest import (
     Bracket,
     ClassFacts,
     are_neighbours_records,
@@ -23,16 +24,15 @@ from policygraph.public.moves.blowfish import (
     longest_disjoint,
     published_bound,
 )
-from policygraph.public.moves.blowfish_blocks import block_bound
-from policygraph.public.moves.blowfish_minimal import (
+from policygraph.moves.blowfish.minimal import (
     affinely_independent,
     differences,
     length_bound,
     minimal_sums,
     simple_cycles,
 )
-from policygraph.public.moves.blowfish_problem import blowfish_problem
-from policygraph.public.moves.blowfish_records import _useful, find_repair, is_minimal
+from policygraph.moves.blowfish.problem import blowfish_problem
+from policygraph.moves.blowfish.records import _useful, find_repair, is_minimal
 from tests.oracles import blowfish as oracle
 
 Matrix = list[list[int]]

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 import policygraph as pg
-from policygraph.public.sensitivity.certificate import Sensitivity, Witness
+from policygraph.sensitivity.certificate import Sensitivity, Witness
 
 
 def margins(*sizes, facts="A B", **options):

@@ -404,7 +404,7 @@ def test_a_folder_in_the_place_of_a_file_costs_nothing(census, capsys):
 
 
 def test_a_failure_of_writing_says_what_was_charged(census, capsys, monkeypatch):
-    from policygraph.published.release import Release
+    from policygraph.release.release import Release
 
     def full(self, path):
         raise OSError(28, "No space left on device")
@@ -562,7 +562,7 @@ def test_ctrl_c_says_whether_anything_was_charged(census, capsys, monkeypatch):
     assert "stopped before anything was charged" in err
     assert not (census / "o").exists()
     with monkeypatch.context() as broken:
-        broken.setattr("policygraph.private.ledger.Ledger.settle", stop)
+        broken.setattr("policygraph.curator.ledger.Ledger.settle", stop)
         status, _, err = call(capsys, *start(census, "--ledger", "b.db", "--out", "o"))
     assert status == 130
     assert "budget history b.db" in err
@@ -685,7 +685,7 @@ def test_a_limit_for_a_file_whose_encoding_only_the_policy_knows(census, capsys)
 
 
 def test_a_charge_that_waited_is_said_to_be_completed(census, capsys, monkeypatch):
-    from policygraph.private.ledger import Ledger
+    from policygraph.curator.ledger import Ledger
 
     command = ["release", census / "census.toml", "--data", census / "people.csv", "--epsilon", 1, "--ledger"]
     command += [census / "b.db", "--out", census / "out"]

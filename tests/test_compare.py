@@ -10,8 +10,8 @@ import pytest
 import policygraph as pg
 from policygraph.cli.app import run
 from policygraph.errors import DataError, InputError, RefusedError
-from policygraph.private.mechanisms.choose import choose, expected_total
-from policygraph.private.mechanisms.compare import PUBLIC_ONLY, standard_methods
+from policygraph.mechanisms.auto import choose, expected_total
+from policygraph.mechanisms.compare import PUBLIC_ONLY, standard_methods
 
 AGES = pg.Domain({"age": 64})
 LINE = pg.Policy(AGES, pg.PolicyGraph.line(AGES))

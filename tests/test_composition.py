@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import policygraph as pg
+from policygraph.curator.ledger.rules import tally
+from policygraph.curator.ledger.statement import state
 from policygraph.errors import InputError, RefusedError
-from policygraph.private.ledger.rules import tally
-from policygraph.private.ledger.statement import state
-from policygraph.public.composition import Parallel, parallel
-from policygraph.public.composition_matroid import Circuits
-from policygraph.public.composition_stretch import stretch
+from policygraph.sensitivity.composition import Parallel, parallel
+from policygraph.sensitivity.composition_matroid import Circuits
+from policygraph.sensitivity.composition_stretch import stretch
 from tests.oracles import blowfish as blowfish_oracle
 from tests.oracles.fibres import neighbour_pairs, tables
 from tests.oracles.graver import minimal_moves

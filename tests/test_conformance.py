@@ -10,13 +10,13 @@ import pytest
 
 import policygraph as pg
 from policygraph.conformance import check_mechanism, check_partitioner, check_reduction, check_strategy
-from policygraph.private.mechanisms.additive import Additive
-from policygraph.private.mechanisms.base import Mechanism, certified
-from policygraph.private.partition.base import Chooser, Partitioner
-from policygraph.public.cubes.choose import Choice, Strategy
-from policygraph.public.partition import Partition
-from policygraph.public.query.measures import MeasureQuery
-from policygraph.public.reductions import transform
+from policygraph.mechanisms.additive import Additive
+from policygraph.mechanisms.base import Mechanism, certified
+from policygraph.mechanisms.partitioned import Partition
+from policygraph.mechanisms.partitioned.partitioners.base import Chooser, Partitioner
+from policygraph.model.queries.measures import MeasureQuery
+from policygraph.transforms.cuboids.choose import Choice, Strategy
+from policygraph.transforms.incidence import transform
 from tests.audited import MECHANISMS
 
 AGES = pg.Domain({"age": 4})

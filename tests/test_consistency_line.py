@@ -13,11 +13,11 @@ from scipy.optimize import isotonic_regression
 
 import policygraph as pg
 from policygraph.errors import InputError
-from policygraph.private.mechanisms import TransformedConsistent, TransformedLaplace
-from policygraph.public.graphs import BOTTOM, PolicyGraph
-from policygraph.public.reductions import transform
-from policygraph.published.consistency import consistent, nearest_forest, nearest_graph, round_in_order
-from policygraph.published.consistency.line import isotonic_lines
+from policygraph.estimation.histograms import consistent, nearest_forest, nearest_graph, round_in_order
+from policygraph.estimation.histograms.line import isotonic_lines
+from policygraph.mechanisms import TransformedConsistent, TransformedLaplace
+from policygraph.model.graphs import BOTTOM, PolicyGraph
+from policygraph.transforms.incidence import transform
 from tests.oracles import transform as oracle
 
 DATA = Path(os.environ.get("POLICYGRAPH_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -169,7 +169,7 @@ def test_rounding_keeps_stretches_and_pieces():
 
 
 def test_too_many_rounds_still_give_a_histogram_with_its_total(monkeypatch):
-    from policygraph.published.consistency import obstacle
+    from policygraph.estimation.histograms import obstacle
 
     monkeypatch.setattr(obstacle, "ROUNDS", 1)
     domain = pg.Domain({"x": 60, "y": 2})
@@ -185,7 +185,7 @@ def test_too_many_rounds_still_give_a_histogram_with_its_total(monkeypatch):
 @given(noisy_graphs())
 @settings(max_examples=60, deadline=None)
 def test_the_way_of_large_graphs_ends_at_the_same_cells(case):
-    from policygraph.published.consistency import obstacle
+    from policygraph.estimation.histograms import obstacle
 
     reduction, noisy = case
     if reduction.valid_for == "any":  # lines and forests have ways of their own
@@ -197,7 +197,7 @@ def test_the_way_of_large_graphs_ends_at_the_same_cells(case):
 
 
 def test_large_grids_are_projected_and_keep_their_total(monkeypatch):
-    from policygraph.published.consistency import obstacle
+    from policygraph.estimation.histograms import obstacle
 
     domain = pg.Domain({"x": 60, "y": 50})
     reduction = transform(pg.Policy(domain, PolicyGraph.grid(domain)))

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policygraph.errors import ConstraintError, InputError
-from policygraph.public.constraints import (
+from policygraph.model.constraints import (
     Cell,
     Cells,
     Cuboid,
@@ -14,9 +14,9 @@ from policygraph.public.constraints import (
     Total,
     count,
 )
-from policygraph.public.domain import Domain, Network
-from policygraph.public.policy import Policy
-from policygraph.public.system import System
+from policygraph.model.domain import Domain, Network
+from policygraph.model.policy import Policy
+from policygraph.model.system import System
 from tests.oracles.sensitivity import cells, margin_rows
 
 DOMAIN = Domain({"a": ["x", "y"], "b": 3, "c": 2})

@@ -19,11 +19,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from policygraph.curator.counting import Counts, count_cells, read_edges
+from policygraph.curator.counting import counts as counts_module
+from policygraph.curator.counting import tables as tables_module
 from policygraph.errors import DataError, InputError
-from policygraph.private.counting import Counts, count_cells, read_edges
-from policygraph.private.counting import counts as counts_module
-from policygraph.private.counting import tables as tables_module
-from policygraph.public.domain import Domain, Network
+from policygraph.model.domain import Domain, Network
 from tests.oracles import counting as oracle
 
 DOMAIN = Domain({"sex": ["F", "M"], "age": 3})

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 import policygraph as pg
 from policygraph.errors import InputError, RefusedError
-from policygraph.public.cubes import exact
-from policygraph.public.cubes.choose import Strategy, Task, fitted_of
-from policygraph.public.cubes.cover import Covering
-from policygraph.public.cubes.descent import minimise
-from policygraph.public.cubes.lattice import Family, Lattice
-from policygraph.public.cubes.strategies import All, Base, BMax, Fourier, PMost, Unequal, strategy_named
-from policygraph.public.cubes.weighing import Weighing, rounded
+from policygraph.mechanisms.cube import exact
+from policygraph.mechanisms.cube.cover import Covering
+from policygraph.mechanisms.cube.descent import minimise
+from policygraph.mechanisms.cube.strategies import All, Base, BMax, Fourier, PMost, Unequal, strategy_named
+from policygraph.mechanisms.cube.weighing import Weighing, rounded
+from policygraph.transforms.cuboids.choose import Strategy, Task, fitted_of
+from policygraph.transforms.cuboids.lattice import Family, Lattice
 from tests.oracles import cubes as oracle
 
 ADULT = pg.Domain(

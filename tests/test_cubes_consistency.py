@@ -10,20 +10,20 @@ from scipy.optimize import linprog
 
 import policygraph as pg
 from policygraph.errors import InputError, RefusedError
-from policygraph.public.constraints.base import freeze_where
-from policygraph.public.cubes.choose import Choice
-from policygraph.public.cubes.lattice import Lattice
-from policygraph.published.cubes import programs, rounding
-from policygraph.published.cubes.cells import all_sums, spread, summed
-from policygraph.published.cubes.conditions import Conditions, fit_with_facts, usable
-from policygraph.published.cubes.errors import factors_at, published_errors
-from policygraph.published.cubes.facts import Fact, facts_of
-from policygraph.published.cubes.finish import Finish
-from policygraph.published.cubes.fit import fit
-from policygraph.published.cubes.nonnegative import nonnegative_cells
-from policygraph.published.cubes.offset import lower_tail
-from policygraph.published.cubes.programs import program_cells
-from policygraph.published.cubes.rounding import controlled
+from policygraph.estimation.cubes import programs, rounding
+from policygraph.estimation.cubes.cells import all_sums, spread, summed
+from policygraph.estimation.cubes.conditions import Conditions, fit_with_facts, usable
+from policygraph.estimation.cubes.errors import factors_at, published_errors
+from policygraph.estimation.cubes.facts import Fact, facts_of
+from policygraph.estimation.cubes.finish import Finish
+from policygraph.estimation.cubes.fit import fit
+from policygraph.estimation.cubes.nonnegative import nonnegative_cells
+from policygraph.estimation.cubes.offset import lower_tail
+from policygraph.estimation.cubes.programs import program_cells
+from policygraph.estimation.cubes.rounding import controlled
+from policygraph.model.constraints.base import freeze_where
+from policygraph.transforms.cuboids.choose import Choice
+from policygraph.transforms.cuboids.lattice import Lattice
 from tests.oracles.cube_consistency import dense_fit, dense_nonnegative, fact_row, roundings, rows_of
 
 DOMAIN = pg.Domain({"sex": ["F", "M"], "age": 3, "work": 2})

@@ -13,18 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import policygraph as pg
+from policygraph.curator.counting import Counts, count_cells, tables
+from policygraph.curator.counting import counts as counts_module
 from policygraph.errors import DataError, InputError, RefusedError
-from policygraph.private.counting import Counts, count_cells, tables
-from policygraph.private.counting import counts as counts_module
-from policygraph.private.mechanisms.base import MOST_ANSWERS
-from policygraph.public.cubes import cover
-from policygraph.public.cubes import shares as matrices
-from policygraph.public.cubes.choose import Task
-from policygraph.public.cubes.groups import batches, grouped
-from policygraph.public.cubes.lattice import Family, Lattice
-from policygraph.public.cubes.unequal_bound import bound_at
-from policygraph.public.cubes.variances import block_precisions, cell_variances_adjoint
-from policygraph.public.cubes.weighing import Weighing
+from policygraph.mechanisms.base import MOST_ANSWERS
+from policygraph.mechanisms.cube import cover
+from policygraph.mechanisms.cube.unequal_bound import bound_at
+from policygraph.mechanisms.cube.weighing import Weighing
+from policygraph.transforms.cuboids import shares as matrices
+from policygraph.transforms.cuboids.choose import Task
+from policygraph.transforms.cuboids.groups import batches, grouped
+from policygraph.transforms.cuboids.lattice import Family, Lattice
+from policygraph.transforms.cuboids.variances import block_precisions, cell_variances_adjoint
 
 SIZES = [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16] * 2
 WIDE = pg.Domain({f"a{at}": n for at, n in enumerate(SIZES)})

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import policygraph as pg
+from policygraph.curator.counting import Counts
+from policygraph.curator.noise import discrete_gaussian, discrete_laplace
 from policygraph.errors import InputError, RefusedError
-from policygraph.private.counting import Counts
-from policygraph.private.mechanisms import cube as module
-from policygraph.private.mechanisms.cube import margins
-from policygraph.private.noise import discrete_gaussian, discrete_laplace
-from policygraph.public.cubes.choose import Choice
-from policygraph.public.cubes.lattice import Lattice
-from policygraph.published.cubes import CubeRelease
-from policygraph.published.cubes.errors import within_95
+from policygraph.estimation.cubes import CubeRelease
+from policygraph.estimation.cubes.errors import within_95
+from policygraph.mechanisms.cube import mechanism as module
+from policygraph.mechanisms.cube.mechanism import margins
+from policygraph.transforms.cuboids.choose import Choice
+from policygraph.transforms.cuboids.lattice import Lattice
 
 DATA = Path(os.environ.get("POLICYGRAPH_DATA", Path(__file__).parents[2] / "shared" / "data"))
 DOMAIN = pg.Domain({"sex": ["F", "M"], "age": 3, "work": ["no", "yes"]})

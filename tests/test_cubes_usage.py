@@ -13,12 +13,12 @@ import pytest
 
 import policygraph as pg
 from policygraph.cli.app import run as command
-from policygraph.private.mechanisms import choose
-from policygraph.private.mechanisms.choose import CUBE_ATTRIBUTES, CUBE_TABLES, ChosenCube
-from policygraph.private.mechanisms.compare import standard_methods
-from policygraph.private.mechanisms.cube import CubeNoise
-from policygraph.public.cubes.strategies import All
-from policygraph.public.files import PolicyFileError, dumps, loads
+from policygraph.files import PolicyFileError, dumps, loads
+from policygraph.mechanisms import choose
+from policygraph.mechanisms.auto import CUBE_ATTRIBUTES, CUBE_TABLES, ChosenCube
+from policygraph.mechanisms.compare import standard_methods
+from policygraph.mechanisms.cube.mechanism import CubeNoise
+from policygraph.mechanisms.cube.strategies import All
 
 ROOT = Path(__file__).parent.parent
 OFFICE = (ROOT / "policies" / "two-way-tables.toml").read_text()

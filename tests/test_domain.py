@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policygraph.errors import InputError
-from policygraph.public.domain import Domain, Network
+from policygraph.model.domain import Domain, Network
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4))

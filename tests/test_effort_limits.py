@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 import policygraph as pg
 from policygraph.effort import SECOND, Effort
 from policygraph.exact import brief
-from policygraph.public.explain import explain
-from policygraph.public.moves.blowfish_minimal import affinely_independent
-from policygraph.public.moves.lattice_symmetries import list_group
-from policygraph.public.moves.strengths_capped_list import MOST_SUMS, sums_under
-from policygraph.public.moves.strengths_columns import classes_of, record_total
-from policygraph.public.moves.strengths_markov import FIRST_CELLS, longest_markov
+from policygraph.explain import explain
+from policygraph.moves.blowfish.minimal import affinely_independent
+from policygraph.moves.graver.symmetries import list_group
+from policygraph.moves.strengths.capped_list import MOST_SUMS, sums_under
+from policygraph.moves.strengths.columns import classes_of, record_total
+from policygraph.moves.strengths.markov import FIRST_CELLS, longest_markov
 
 Case = Callable[[], tuple[pg.Query, pg.Policy]]
 

@@ -11,7 +11,7 @@ import pytest
 
 import policygraph
 from policygraph import errors
-from policygraph.private.ledger import store
+from policygraph.curator.ledger import store
 
 ROOT = Path(policygraph.__file__).parent
 DOCUMENT = Path(__file__).parent.parent / "docs" / "errors.md"
@@ -19,9 +19,9 @@ FORM = re.compile(r"[a-z0-9]+(\.[a-z0-9]+(-[a-z0-9]+)*)")
 
 # Codes that are put together in the source, and what they can be. New ones are not welcome: write the code out.
 COMPOSED = {
-    ("private/ledger/store.py", "f'ledger.{case}'"): {f"ledger.{case}" for case, _ in store._ADVICE.values()}
+    ("curator/ledger/store.py", "f'ledger.{case}'"): {f"ledger.{case}" for case, _ in store._ADVICE.values()}
     | {"ledger.failed"},
-    ("public/moves/blowfish_problem.py", "f'blowfish.{name}'"): {"blowfish.matrix", "blowfish.query"},
+    ("moves/blowfish/problem.py", "f'blowfish.{name}'"): {"blowfish.matrix", "blowfish.query"},
 }
 
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import policygraph as pg
+from policygraph.audit.harness import audit
+from policygraph.curator.noise.inversion import thresholds
 from policygraph.errors import ConstraintError, InputError, RefusedError
-from policygraph.private.audit.harness import audit
-from policygraph.private.mechanisms.exponential import Exponential, Layers, _uniform
-from policygraph.private.mechanisms.exponential_fibre import table_graph
-from policygraph.private.noise.inversion import thresholds
+from policygraph.mechanisms.exponential.fibre import table_graph
+from policygraph.mechanisms.exponential.mechanism import Exponential, Layers, _uniform
 from tests.oracles import exponential as oracle
 
 EPS = Fraction(1, 2)

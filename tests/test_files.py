@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policygraph.errors import InputError
-from policygraph.public import query as queries
-from policygraph.public.constraints import (
+from policygraph.files import PolicyFileError, dumps, json_schema, load, loads
+from policygraph.model import queries
+from policygraph.model.constraints import (
     Cells,
     Constraint,
     Cuboid,
@@ -24,11 +25,10 @@ from policygraph.public.constraints import (
     Total,
     count,
 )
-from policygraph.public.domain import Domain, Network
-from policygraph.public.files import PolicyFileError, dumps, json_schema, load, loads
-from policygraph.public.files.options import OPTIONS, expected_option
-from policygraph.public.graphs import PolicyGraph
-from policygraph.public.policy import Policy
+from policygraph.model.domain import Domain, Network
+from policygraph.model.file_options import OPTIONS, expected_option
+from policygraph.model.graphs import PolicyGraph
+from policygraph.model.policy import Policy
 
 POLICIES = sorted((Path(__file__).parent.parent / "policies").glob("*.toml"))
 TABLE = '[domain]\nsex = ["F", "M"]\nage = 7\nsalary = 5\n'

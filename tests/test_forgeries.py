@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import policygraph as pg
-from policygraph.public.moves.graver import graver_basis
-from policygraph.public.sensitivity.certificate import Sensitivity, Witness
+from policygraph.moves.graver.basis import graver_basis
+from policygraph.sensitivity.certificate import Sensitivity, Witness
 from tests.oracles import strengths
 from tests.policies_small import literal_moves, queries, small_policies
 

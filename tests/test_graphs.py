@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from policygraph.public.domain import Domain
-from policygraph.public.graphs import BOTTOM, PolicyGraph
-from policygraph.public.graphs._joining import joined
-from policygraph.public.graphs.listed import Edges
+from policygraph.model.domain import Domain
+from policygraph.model.graphs import BOTTOM, PolicyGraph
+from policygraph.model.graphs._compiled_joining import joined
+from policygraph.model.graphs.listed import Edges
 from tests.oracles import graphs as oracle
 
 
@@ -340,8 +340,8 @@ def _plain(value):
 @settings(max_examples=60, deadline=None)
 def test_blocks_of_cells_by_counting_give_the_same_difference_sets(data):
     """The counting way is taken only for large blocks; here it is called on small ones."""
-    from policygraph.public.graphs import differences
-    from policygraph.public.graphs.listed import Blocks
+    from policygraph.model.graphs import differences
+    from policygraph.model.graphs.listed import Blocks
 
     domain = data.draw(domains())
     several = [n for n, k in zip(domain.names, domain.shape) if k > 1]

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from policygraph.errors import InputError, RefusedError
-from policygraph.public.domain import Domain, Network
-from policygraph.public.graphs import BOTTOM, Path, PolicyGraph
+from policygraph.model.domain import Domain, Network
+from policygraph.model.graphs import BOTTOM, Path, PolicyGraph
 
 D = Domain({"sex": ["F", "M"], "age": 4})
 ONE = Domain({"age": 4})

@@ -6,8 +6,8 @@ import tomllib
 
 import pytest
 
-from policygraph.public.domain import Domain, Network
-from policygraph.public.graphs import BOTTOM, PolicyGraph
+from policygraph.model.domain import Domain, Network
+from policygraph.model.graphs import BOTTOM, PolicyGraph
 
 
 def test_the_same_graph_written_otherwise_is_the_same_object():

@@ -11,22 +11,23 @@ from hypothesis import strategies as st
 
 from policygraph.effort import Effort
 from policygraph.errors import InputError, RefusedError
-from policygraph.public.moves import graver_lift, graver_minimal
-from policygraph.public.moves.graver import (
-    IncompleteBasisError,
-    decompose,
-    find_smaller,
-    graver_basis,
-    is_minimal,
-)
-from policygraph.public.moves.lattice import (
+from policygraph.linalg import (
     column_classes,
     independent_rows,
     kernel_basis,
     pivoted_kernel,
     rank,
 )
-from policygraph.public.moves.lattice_symmetries import check_symmetries, find_symmetries, list_group
+from policygraph.moves.graver import lift as graver_lift
+from policygraph.moves.graver import minimal as graver_minimal
+from policygraph.moves.graver.basis import (
+    IncompleteBasisError,
+    decompose,
+    find_smaller,
+    graver_basis,
+    is_minimal,
+)
+from policygraph.moves.graver.symmetries import check_symmetries, find_symmetries, list_group
 from tests.oracles import fourti2
 from tests.oracles import graver as oracle
 

@@ -58,7 +58,7 @@ def test_weights_beyond_the_limit_are_refused():
 
 @pytest.mark.parametrize(("nodes", "loops"), [(3, True), (4, True), (5, False)])
 def test_l2_of_multigraphs_under_degrees(nodes, loops):
-    from policygraph.public.moves.graver import graver_basis
+    from policygraph.moves.graver.basis import graver_basis
 
     network = pg.Network(nodes, loops=loops, multiple=True)
     for known in range(1, nodes + 1):

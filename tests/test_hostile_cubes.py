@@ -9,9 +9,9 @@ import pytest
 
 import policygraph as pg
 from policygraph.errors import BudgetError, InputError, RefusedError
-from policygraph.public.cubes.choose import Choice
-from policygraph.public.query.blocks import BlockQuery
-from policygraph.public.query.cuboids import CuboidQuery
+from policygraph.model.queries.blocks import BlockQuery
+from policygraph.model.queries.cuboids import CuboidQuery
+from policygraph.transforms.cuboids.choose import Choice
 
 DOMAIN = pg.Domain({"a": 3, "b": 2, "c": 2})
 SETS = [("a", "b"), ("c",), ("a", "b", "c")]
@@ -96,7 +96,7 @@ def test_no_value_of_a_record_stops_a_sum_or_is_told():
     """An unsigned 128-bit value was no signed one: one record ended the release, and the error had its value."""
     import duckdb
 
-    from policygraph.private.counting.measures import count_measure
+    from policygraph.curator.counting.measures import count_measure
 
     domain, measure = pg.Domain({"s": ["x"]}), pg.Measure("v", 0, 10, missing=3)
     values = [
@@ -157,7 +157,7 @@ def test_tables_that_differ_from_known_ones_by_one_value_only(strategy):
 
 def test_noise_that_was_paid_for_is_released_even_if_a_program_fails(tmp_path, monkeypatch):
     """A program that was not solved in time came after the charge: the noisy numbers were lost."""
-    from policygraph.published.cubes import programs
+    from policygraph.estimation.cubes import programs
 
     policy = pg.Policy(DOMAIN, constraints=[pg.Cuboid("a")])
     query = pg.queries.all_cuboids(DOMAIN)

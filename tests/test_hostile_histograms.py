@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import policygraph as pg
-from policygraph.public.graphs import Path, Product
-from policygraph.public.partition import Partition
-from policygraph.public.reductions.base import Reduction
+from policygraph.mechanisms.partitioned import Partition
+from policygraph.model.graphs import Path, Product
+from policygraph.transforms.incidence.base import Reduction
 
 
 def graphs_with_boxes():

@@ -13,20 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import policygraph as pg
-from policygraph.private.audit import audit
-from policygraph.private.counting import read_edges
-from policygraph.private.mechanisms.networks import StatisticNoise
-from policygraph.public.query.joint_degrees import JointDegrees
-from policygraph.public.query.network_statistics import (
+from policygraph.audit import audit
+from policygraph.curator.counting import read_edges
+from policygraph.mechanisms.statistics import StatisticNoise
+from policygraph.model.queries.joint_degrees import JointDegrees
+from policygraph.model.queries.network_statistics import (
     DegreeTail,
     ProjectedDegreeTail,
     Triangles,
     Wedges,
     fixed_order,
 )
-from policygraph.public.query.projected import ProjectedMixing, projected_edges
-from policygraph.public.sensitivity.induced import _from_structure
-from policygraph.public.sensitivity.statistics import statistic_bound
+from policygraph.model.queries.projected import ProjectedMixing, projected_edges
+from policygraph.sensitivity.rungs.induced import _from_structure
+from policygraph.sensitivity.rungs.statistics import statistic_bound
 from tests.oracles import networks as oracle
 
 Sums = tuple[tuple[str, int], ...]
@@ -233,8 +233,8 @@ def test_public_edges_of_a_huge_network_are_not_listed() -> None:
 
 
 def test_public_edges_in_policy_files() -> None:
-    from policygraph.public.files import loads
-    from policygraph.public.files.writing import dumps
+    from policygraph.files import loads
+    from policygraph.files.writing import dumps
 
     network = pg.Network(4)
     for fact in (
@@ -409,7 +409,7 @@ def test_assortativity_from_joint_degree_counts() -> None:
     with pytest.raises(pg.InputError) as caught:
         pg.networks.joint_assortativity(counts[1:], 33)
     assert caught.value.code == "networks.counts"
-    from policygraph.public.files import loads
+    from policygraph.files import loads
 
     asked = '[network]\nnodes = 34\n[[release]]\nstatistic = "joint degrees"\n'
     assert loads(asked + "largest = 5\n").query == JointDegrees(network, 5)

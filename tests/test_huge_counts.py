@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import policygraph as pg
-from policygraph.private.counting.measures import MeasuredCounts
-from policygraph.private.mechanisms import Fitted, Kernel
-from policygraph.public.query.blocks import BlockQuery
-from policygraph.public.query.network_statistics import DegreeTail, Triangles, Wedges
+from policygraph.curator.counting.measures import MeasuredCounts
+from policygraph.mechanisms import Fitted, Kernel
+from policygraph.model.queries.blocks import BlockQuery
+from policygraph.model.queries.network_statistics import DegreeTail, Triangles, Wedges
 
 TABLE = pg.Domain({"a": 2, "b": 3})
 LINE = pg.Domain({"age": 6})

@@ -9,14 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import policygraph as pg
+from policygraph.curator.noise import laplace_variance
+from policygraph.curator.noise.moments import gaussian_pmf, laplace_pmf
 from policygraph.errors import ConstraintError, InputError, RefusedError
-from policygraph.private.mechanisms import Fitted, Kernel, choose
-from policygraph.private.mechanisms.kernel import total_error
-from policygraph.private.mechanisms.kernel_error import sum_within
-from policygraph.private.mechanisms.kernel_lattice import free_lattice, kernel_pair, left_inverse, open_cells
-from policygraph.private.noise import laplace_variance
-from policygraph.private.noise.moments import gaussian_pmf, laplace_pmf
-from policygraph.published import Release
+from policygraph.mechanisms import Fitted, Kernel, choose
+from policygraph.mechanisms.constrained.error import sum_within
+from policygraph.mechanisms.constrained.free_lattice import (
+    free_lattice,
+    kernel_pair,
+    left_inverse,
+    open_cells,
+)
+from policygraph.mechanisms.constrained.mechanism import total_error
+from policygraph.release import Release
 from tests.oracles.fibres import neighbour_pairs, tables
 
 E = pg.Epsilon

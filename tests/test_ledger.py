@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policygraph.curator.ledger import Ledger, request_fingerprint
+from policygraph.curator.ledger.rules import Limit, Spending, tally
+from policygraph.curator.ledger.statement import state
 from policygraph.errors import BudgetError, InputError, LedgerError
-from policygraph.private.ledger import Ledger, request_fingerprint
-from policygraph.private.ledger.rules import Limit, Spending, tally
-from policygraph.private.ledger.statement import state
-from policygraph.public.loss import Epsilon, EpsilonDelta, Rho
+from policygraph.model.loss import Epsilon, EpsilonDelta, Rho
 from tests.oracles.ledger import Book
 
 DATA, OTHER = "ab" * 32, "sha256:" + "12" * 32

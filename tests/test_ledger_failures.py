@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
+from policygraph.curator.ledger import Ledger, schema, store
 from policygraph.errors import BudgetError, LedgerError
-from policygraph.private.ledger import Ledger, schema, store
-from policygraph.public.loss import Epsilon, Rho
+from policygraph.model.loss import Epsilon, Rho
 
 DATA, P = "ab" * 32, "policy-p"
 BENCHMARK = Path(__file__).parent.parent / "benchmarks" / "ledger.py"
@@ -53,8 +53,8 @@ def refuse(path, code=None):
 
 def script(code, *arguments):
     """Run a program of its own; the ledger is imported before anything else happens to it."""
-    head = "import os, sys\nfrom policygraph.errors import *\nfrom policygraph.private.ledger import *\n"
-    head += "from policygraph.public.loss import *\n"
+    head = "import os, sys\nfrom policygraph.errors import *\nfrom policygraph.curator.ledger import *\n"
+    head += "from policygraph.model.loss import *\n"
     command = [sys.executable, "-W", "error", "-c", head + textwrap.dedent(code), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
@@ -447,7 +447,7 @@ def test_power_that_fails_while_pages_are_written_costs_no_charge(path):
     """The journal is on the disk, the pages it can restore are half written: the opening repairs them."""
     outcome = script(
         """
-        from policygraph.private.ledger import store
+        from policygraph.curator.ledger import store
         from pathlib import Path
         with store.connection(Path(sys.argv[1])) as db:
             db.execute("PRAGMA foreign_keys = OFF")

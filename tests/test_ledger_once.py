@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 import policygraph as pg
+from policygraph.curator.ledger import Ledger, schema, store
+from policygraph.curator.noise import KeyedSource
 from policygraph.errors import LedgerError
-from policygraph.private.ledger import Ledger, schema, store
-from policygraph.private.noise import KeyedSource
-from policygraph.public.loss import Epsilon
-from policygraph.published.release import Release
+from policygraph.model.loss import Epsilon
+from policygraph.release.release import Release
 from tests.oracles import ledger_layout2
 
 DOMAIN = pg.Domain({"age": 4})
@@ -32,7 +32,7 @@ on_posix = pytest.mark.skipif(os.name != "posix", reason="needs fork and signals
 RELEASE = """
 import os, signal, sqlite3, sys
 import policygraph as pg
-from policygraph.private.ledger import store
+from policygraph.curator.ledger import store
 domain = pg.Domain({"age": 4})
 left = int(sys.argv[2])
 def count(statement):
@@ -73,8 +73,8 @@ def test_a_kill_before_any_statement_of_the_ledger_loses_nothing(tmp_path, kind)
         code[: code.index("source =")]
         + textwrap.dedent(
             """
-    from policygraph.private.ledger import Ledger
-    import policygraph.published.release, policygraph.online, pyarrow.parquet
+    from policygraph.curator.ledger import Ledger
+    import policygraph.release.release, policygraph.curator.online, pyarrow.parquet
     def attempt():
     """
         )

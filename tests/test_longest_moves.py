@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError
-from policygraph.public.moves.graver import graver_basis, is_minimal
-from policygraph.public.moves.longest import longest_move
-from policygraph.public.moves.longest_bounds import cheap_bound, swap_problem
+from policygraph.moves.graver.basis import graver_basis, is_minimal
+from policygraph.moves.graver.bounds import cheap_bound, swap_problem
+from policygraph.moves.graver.longest import longest_move
 from tests.oracles import graver as oracle
 
 ONE_WAY = [(0,), (1,), (2,)]

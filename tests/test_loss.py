@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policygraph.errors import InputError
-from policygraph.public.loss import Epsilon, EpsilonDelta, Rho, loss_from_json
-from policygraph.public.zcdp import good_order, ln_up
+from policygraph.model.loss import Epsilon, EpsilonDelta, Rho, loss_from_json
+from policygraph.model.zcdp import good_order, ln_up
 from tests.oracles.losses import decimal, gaussian_delta, zcdp_delta, zcdp_epsilon_by_grid
 
 positive = st.fractions(min_value=Fraction(1, 10**6), max_value=1000)
@@ -203,5 +203,5 @@ def test_pure_loss_implies_half_its_square():
 
 
 def test_losses_load_without_the_accounting_library():
-    code = "import sys, policygraph.public.loss; sys.exit(any(m in sys.modules for m in ('dp_accounting', 'scipy')))"
+    code = "import sys, policygraph.model.loss; sys.exit(any(m in sys.modules for m in ('dp_accounting', 'scipy')))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

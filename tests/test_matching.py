@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import policygraph as pg
-from policygraph.public.matching import canonical, cheapest_cover, maximum_weight_matching
+from policygraph.mechanisms.matching import canonical, cheapest_cover, maximum_weight_matching
 from tests.oracles import matching as oracle
 
 

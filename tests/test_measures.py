@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import policygraph as pg
 from policygraph.errors import InputError, RefusedError
-from policygraph.public.query.measures import MeasureQuery
-from policygraph.public.sensitivity import measures_search
+from policygraph.model.queries.measures import MeasureQuery
+from policygraph.sensitivity.rungs import measures_search
 from tests.oracles import measures as oracle
 
 SHAPES = [(2,), (3,), (1,), (2, 2), (1, 2)]
@@ -218,7 +218,7 @@ def test_large_ranges_and_domains_need_no_lists():
 
 def test_the_bound_by_records_is_one():
     """Against the search on a domain that is small enough for both."""
-    from policygraph.public.sensitivity import measures as module
+    from policygraph.sensitivity.rungs import measures as module
 
     domain = pg.Domain({"a": 2, "b": 2})
     query = pg.queries.averages(domain, [["b"], []], pg.Measure("x", -2, 3))

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import policygraph as pg
 from policygraph.cli.app import run
+from policygraph.curator.counting.measures import MeasuredCounts, count_measure
 from policygraph.errors import DataError, InputError, RefusedError
-from policygraph.private.counting.measures import MeasuredCounts, count_measure
-from policygraph.public.files.reading import loads
-from policygraph.public.files.writing import dumps
-from policygraph.published.measures import UNDEFINED, MeasureRelease, ratio_intervals
+from policygraph.estimation.measures import UNDEFINED, MeasureRelease, ratio_intervals
+from policygraph.files.reading import loads
+from policygraph.files.writing import dumps
 
 SEX = pg.Domain({"sex": ["F", "M"], "age": 3})
 INCOME = pg.Measure("income", 0, 1000, unit=10)

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import policygraph as pg
-from policygraph.public.moves import graver, strengths_bracket
-from policygraph.public.moves.graver import IncompleteBasisError, graver_basis
-from policygraph.public.moves.strengths_capped import capped_moves
+from policygraph.moves.graver import basis as graver
+from policygraph.moves.graver.basis import IncompleteBasisError, graver_basis
+from policygraph.moves.strengths import bracket as strengths_bracket
+from policygraph.moves.strengths.capped import capped_moves
 
 
 @pytest.mark.parametrize(("total", "cells", "capacity"), [*product(range(6), range(1, 5), (None, 1, 2, 3))])
@@ -36,7 +37,7 @@ def test_a_list_that_would_not_fit_is_refused_before_it_is_built(capacity, monke
 
 
 def test_moves_under_a_cap_are_as_many_as_fit(monkeypatch):
-    from policygraph.public.moves import strengths_capped
+    from policygraph.moves.strengths import capped as strengths_capped
 
     monkeypatch.setattr(strengths_capped, "MOST_ENTRIES", 6 * 10)
     with pytest.raises(pg.RefusedError) as caught:
@@ -63,7 +64,7 @@ SIX = """
 import re
 from pathlib import Path
 import policygraph as pg
-from policygraph.public.explain import explain
+from policygraph.explain import explain
 domain = pg.Domain({"a": 4, "b": 5, "c": 6, "d": 7, "e": 8, "f": 4})
 policy = pg.Policy(domain, constraints=[pg.Cuboid("a", "b"), pg.Cuboid("b", "c")])
 made = explain(pg.queries.identity(domain), policy)

@@ -13,9 +13,9 @@ import pytest
 from scipy import sparse
 
 import policygraph as pg
-from policygraph.private.counting import read_edges
-from policygraph.private.mechanisms.base import MOST_ANSWERS, true_answers
-from policygraph.public.secret_edges import secret_edges
+from policygraph.curator.counting import read_edges
+from policygraph.mechanisms.base import MOST_ANSWERS, true_answers
+from policygraph.model.graphs.secret_edges import secret_edges
 
 NODES = 100_000
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policygraph.published.networks._fill_kernels import fill_between, fill_inside
-from policygraph.published.networks.realise import first_graph, split_degrees
+from policygraph.estimation.networks._compiled_fill import fill_between, fill_inside
+from policygraph.estimation.networks.realise import first_graph, split_degrees
 
 Ints = npt.NDArray[np.int64]
 

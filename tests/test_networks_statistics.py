@@ -12,25 +12,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import policygraph as pg
-from policygraph.private.counting import read_edges
-from policygraph.private.mechanisms.networks import StatisticNoise
-from policygraph.public.node_privacy import NodePrivacy
-from policygraph.public.query.network_statistics import (
-    DegreeTail,
-    ProjectedDegreeTail,
-    Triangles,
-    Wedges,
-    project_edges,
-)
-from policygraph.public.sensitivity.statistics import statistic_bound
-from policygraph.published.networks import (
+from policygraph.curator.counting import read_edges
+from policygraph.estimation.networks import (
     PublicDegrees,
     class_assortativity,
     degree_assortativity,
     summarise,
     synthetic_from_release,
 )
-from policygraph.published.networks.distribution import degree_counts
+from policygraph.estimation.networks.distribution import degree_counts
+from policygraph.mechanisms.statistics import StatisticNoise
+from policygraph.model.node_privacy import NodePrivacy
+from policygraph.model.queries.network_statistics import (
+    DegreeTail,
+    ProjectedDegreeTail,
+    Triangles,
+    Wedges,
+    project_edges,
+)
+from policygraph.sensitivity.rungs.statistics import statistic_bound
 from tests.oracles import networks as oracle
 
 

@@ -13,19 +13,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import policygraph as pg
-from policygraph.public.degree_sequences import digraphical, graphical
-from policygraph.published.networks import (
+from policygraph.estimation.networks import (
     PublicDegrees,
     consistent_mixing,
     mixing_limits,
     nearest_network,
     synthetic_graph,
 )
-from policygraph.published.networks import consistent as consistent_module
-from policygraph.published.networks.hubs import violated
-from policygraph.published.networks.nearest import nearest_counts
-from policygraph.published.networks.realise import any_graph, first_graph
-from policygraph.published.networks.transport import symmetric_transport, transport
+from policygraph.estimation.networks import consistent as consistent_module
+from policygraph.estimation.networks.hubs import violated
+from policygraph.estimation.networks.nearest import nearest_counts
+from policygraph.estimation.networks.realise import any_graph, first_graph
+from policygraph.estimation.networks.transport import symmetric_transport, transport
+from policygraph.model.degree_sequences import digraphical, graphical
 from tests.oracles import networks as oracle
 
 DATA = Path(os.environ.get("POLICYGRAPH_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -326,7 +326,7 @@ def test_the_graph_goes_out_as_networkx_and_csv(tmp_path: Path) -> None:
     graph = made.to_networkx()
     assert dict(graph.degree()) == {"a": 1, "b": 1, "c": 1, "d": 1}
     made.to_csv(tmp_path / "edges.csv")
-    from policygraph.private.counting import read_edges
+    from policygraph.curator.counting import read_edges
 
     back = read_edges(tmp_path / "edges.csv", network)
     assert back.vector().tolist() == read_edges(graph, network).vector().tolist()
@@ -400,14 +400,14 @@ def test_a_noisy_adjacency_of_a_small_network_end_to_end() -> None:
     made = nearest_network(noise.values(), network, PublicDegrees.from_policy(policy))
     tail, head = network.pairs(np.flatnonzero(made))
     assert (np.bincount(tail, minlength=34) + np.bincount(head, minlength=34)).tolist() == degrees
-    from policygraph.private.counting import read_edges
+    from policygraph.curator.counting import read_edges
 
     true = read_edges(plain, network).vector()
     assert int(np.abs(made - true).sum()) < 20
 
 
 def test_the_exponential_mechanism_draws_graphs_with_the_public_degrees() -> None:
-    from policygraph.private.mechanisms.exponential import Exponential
+    from policygraph.mechanisms.exponential.mechanism import Exponential
 
     network = pg.Network(5)
     policy = pg.Policy(network, constraints=[pg.Degrees(equals=[2] * 5)])

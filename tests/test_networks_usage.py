@@ -10,10 +10,10 @@ import pytest
 
 import policygraph as pg
 from policygraph.cli.app import run
-from policygraph.private.counting import read_edges
-from policygraph.public.explain import explain, summary
-from policygraph.public.files import dumps
-from policygraph.public.files import loads as load
+from policygraph.curator.counting import read_edges
+from policygraph.explain import explain, summary
+from policygraph.files import dumps
+from policygraph.files import loads as load
 
 
 @pytest.fixture
@@ -200,7 +200,7 @@ def test_loops_multiple_edges_and_many_nodes_are_drawn(tmp_path: Path) -> None:
 def test_a_pair_that_is_too_large_to_draw_leaves_the_explanation(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("policygraph.public.moves.drawing.MOST", 2)
+    monkeypatch.setattr("policygraph.moves.drawing.MOST", 2)
     file = tmp_path / "large.toml"
     file.write_text("[network]\nnodes = 6\n[[public]]\ndegrees = [0, 1]\n[[release]]\nadjacency = true\n")
     picture = tmp_path / "pair.png"

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from policygraph.curator.noise import SeededSource, discrete_gaussian, discrete_laplace
+from policygraph.curator.noise.gaussian import MAX_SIGMA_SQUARED
+from policygraph.curator.noise.laplace import MAX_SCALE
 from policygraph.errors import InputError, RefusedError
-from policygraph.private.noise import SeededSource, discrete_gaussian, discrete_laplace
-from policygraph.private.noise.gaussian import MAX_SIGMA_SQUARED
-from policygraph.private.noise.laplace import MAX_SCALE
 from tests.oracles import noise as oracle
 
 SCALES = [

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policygraph.curator.noise import gaussian, inversion, laplace
+from policygraph.curator.noise.enclosure import Weights, exp_neg, gaussian_weights, geometric_weights
+from policygraph.curator.noise.inversion import Digit, Gaussian, Geometric, Table, thresholds
+from policygraph.curator.noise.source import SeededSource
 from policygraph.errors import RefusedError
-from policygraph.private.noise import gaussian, inversion, laplace
-from policygraph.private.noise.enclosure import Weights, exp_neg, gaussian_weights, geometric_weights
-from policygraph.private.noise.inversion import Digit, Gaussian, Geometric, Table, thresholds
-from policygraph.private.noise.source import SeededSource
 from tests.oracles import noise as oracle
 
 WORD = 1 << 64

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from policygraph.curator.noise import SeededSource, discrete_gaussian, discrete_laplace
+from policygraph.curator.noise.lattice import gaussian_on_lattice, laplace_on_lattice, round_to_lattice
 from policygraph.errors import InputError, RefusedError
-from policygraph.private.noise import SeededSource, discrete_gaussian, discrete_laplace
-from policygraph.private.noise.lattice import gaussian_on_lattice, laplace_on_lattice, round_to_lattice
 
 matrices = arrays(np.float64, st.tuples(st.integers(0, 4), st.integers(1, 4)), elements=st.floats(-1e6, 1e6))
 steps = st.fractions(min_value=Fraction(1, 10**6), max_value=10, max_denominator=10**6).filter(

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policygraph.curator.noise import moments
 from policygraph.errors import InputError
-from policygraph.private.noise import moments
 from tests.oracles import noise as oracle
 
 scales = st.fractions(min_value=Fraction(1, 50), max_value=5, max_denominator=60)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from policygraph.curator.noise import discrete_gaussian, discrete_laplace
+from policygraph.curator.noise.source import SecureSource, SeededSource, default_source
 from policygraph.errors import InputError
-from policygraph.private.noise import discrete_gaussian, discrete_laplace
-from policygraph.private.noise.source import SecureSource, SeededSource, default_source
 
 PINNED_INT = [8410223040561220951, 55816690767156883, 3163255552202695599]
 PINNED_TEXT = [11327489402124697450]
@@ -64,13 +64,13 @@ def test_secure_words_are_fair_too():
 
 FORKED = """
 import os, sys
-from policygraph.private.noise import discrete_gaussian, discrete_laplace
-from policygraph.private.noise.source import SecureSource, default_source
+from policygraph.curator.noise import discrete_gaussian, discrete_laplace
+from policygraph.curator.noise.source import SecureSource, default_source
 sources = [SecureSource(), default_source() if sys.argv[1] == "hook" else SecureSource()]
 for s in sources:
     s.words(5)
 if sys.argv[1] == "pid":
-    import policygraph.private.noise.source as module
+    import policygraph.curator.noise.source as module
     module._SECURE.clear()
 r, w = os.pipe()
 child = os.fork()

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import policygraph as pg
 from policygraph.cli.app import run
+from policygraph.curator.counting.source import named
+from policygraph.curator.online_rule import Rule, _rounded
 from policygraph.errors import BudgetError, InputError, LedgerError, RefusedError
-from policygraph.private.counting.source import named
-from policygraph.private.online_rule import Rule, _rounded
-from policygraph.public.cubes.lattice import Lattice
-from policygraph.published.online import Measurement, combine, reach_95, variance_of
+from policygraph.estimation.online import Measurement, combine, reach_95, variance_of
+from policygraph.transforms.cuboids.lattice import Lattice
 from tests.online_session import DOMAIN, QUESTIONS, session
 from tests.oracles import cubes as oracle
 
@@ -231,7 +231,7 @@ def test_exact_tables_are_free_and_help_the_others(tmp_path):
 
 def test_intervals_of_combinations_cover(tmp_path):
     """Several tables of different noise, many draws of the noise itself."""
-    from policygraph.private.noise import (
+    from policygraph.curator.noise import (
         discrete_gaussian,
         discrete_laplace,
         gaussian_variance,
@@ -302,7 +302,7 @@ def test_what_is_not_allowed_is_refused_and_costs_nothing(tmp_path):
 
 
 def test_a_question_waits_for_another_and_says_so_when_it_cannot(tmp_path, monkeypatch):
-    from policygraph import online
+    from policygraph.curator import online
 
     cube = session(tmp_path / "budget.db", np.ones(24, dtype=int))
     cube.ask("sex", deviation=10)

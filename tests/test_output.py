@@ -13,8 +13,8 @@ import pytest
 
 import policygraph as pg
 from policygraph.cli.app import run
-from policygraph.public.output import replacing, write_all
-from policygraph.published.networks import PublicDegrees, synthetic_graph
+from policygraph.estimation.networks import PublicDegrees, synthetic_graph
+from policygraph.output import replacing, write_all
 
 DOMAIN = pg.Domain({"sex": ["F", "M"], "age": 3})
 POLICY = pg.Policy(DOMAIN, graph=pg.PolicyGraph.full(DOMAIN))

@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import policygraph as pg
-from policygraph.private.audit import audit
-from policygraph.private.audit.bounds import binomial_bounds
-from policygraph.private.mechanisms import Laplace, TransformedConsistent, TransformedLaplace
-from policygraph.private.mechanisms.partitioned import Partitioned
-from policygraph.private.partition import Intervals
-from policygraph.private.partition.cheapest import cheapest_runs, cheapest_tree
-from policygraph.private.partition.deviation import aligned_deviations, sliding_deviations
-from policygraph.public.graphs import BOTTOM
-from policygraph.public.partition import Partition, merge_graph, merge_policy, z_order
+from policygraph.audit import audit
+from policygraph.audit.bounds import binomial_bounds
+from policygraph.mechanisms import Laplace, TransformedConsistent, TransformedLaplace
+from policygraph.mechanisms.partitioned import Partition, merge_graph, merge_policy, z_order
+from policygraph.mechanisms.partitioned.mechanism import Partitioned
+from policygraph.mechanisms.partitioned.partitioners import Intervals
+from policygraph.mechanisms.partitioned.partitioners.cheapest import cheapest_runs, cheapest_tree
+from policygraph.mechanisms.partitioned.partitioners.deviation import aligned_deviations, sliding_deviations
+from policygraph.model.graphs import BOTTOM
 from tests.broken import dawa
 from tests.oracles import partition as oracle
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import policygraph as pg
-from policygraph.private.partition import Intervals
+from policygraph.mechanisms.partitioned.partitioners import Intervals
 from tests.oracles import partition as oracle
 
 EPSILON = Fraction(2)

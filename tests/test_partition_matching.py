@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import policygraph as pg
-from policygraph.private.audit import audit
-from policygraph.private.mechanisms.partitioned import Partitioned
-from policygraph.private.partition import Matchings, matching
-from policygraph.public.matching.canonical import marks
-from policygraph.public.partition import Partition
+from policygraph.audit import audit
+from policygraph.mechanisms.matching.canonical import marks
+from policygraph.mechanisms.partitioned import Partition
+from policygraph.mechanisms.partitioned.mechanism import Partitioned
+from policygraph.mechanisms.partitioned.partitioners import Matchings, matching
 from tests.oracles import matching as oracle
 from tests.oracles import partition as runs
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import policygraph as pg
-from policygraph.public.moves.blowfish import are_neighbours_records, longest_blowfish, published_bound
-from policygraph.public.sensitivity.certificate import Witness
+from policygraph.moves.blowfish.longest import are_neighbours_records, longest_blowfish, published_bound
+from policygraph.sensitivity.certificate import Witness
 from tests import published
 from tests.oracles import blowfish as oracle
 from tests.published import (

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policygraph.errors import InputError
-from policygraph.public import query as queries
-from policygraph.public.domain import Domain, Network
-from policygraph.public.query.base import Query
+from policygraph.model import queries
+from policygraph.model.domain import Domain, Network
+from policygraph.model.queries.base import Query
 from tests.oracles.sensitivity import query_rows
 
 DOMAIN = Domain({"a": ["x", "y"], "b": 3, "c": 1, "d": 2})

@@ -23,13 +23,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from policygraph.curator.counting import count_cells, read_edges
+from policygraph.curator.counting.measures import count_measure
+from policygraph.curator.counting.reading import Files, how_read
+from policygraph.curator.counting.source import connect as open_engine
 from policygraph.errors import DataError, InputError
-from policygraph.private.counting import count_cells, read_edges
-from policygraph.private.counting.measures import count_measure
-from policygraph.private.counting.reading import Files, how_read
-from policygraph.private.counting.source import connect as open_engine
-from policygraph.public.domain import Domain, Network
-from policygraph.public.measure import Measure
+from policygraph.model.domain import Domain, Network
+from policygraph.model.measure import Measure
 from tests.oracles import counting as oracle
 from tests.oracles import reading
 
@@ -310,8 +310,8 @@ def one_engine(monkeypatch: pytest.MonkeyPatch) -> None:
         return connection
 
     for module in ("frames", "files", "records", "edges"):
-        monkeypatch.setattr(f"policygraph.private.counting.{module}.connect", connect)
-        monkeypatch.setattr(f"policygraph.private.counting.{module}.locked", lambda given, paths=(): given)
+        monkeypatch.setattr(f"policygraph.curator.counting.{module}.connect", connect)
+        monkeypatch.setattr(f"policygraph.curator.counting.{module}.locked", lambda given, paths=(): given)
 
 
 def rules(kind: str) -> list[Any]:
@@ -1173,7 +1173,7 @@ def test_only_base_tables_of_a_database_are_read(tmp_path: Path) -> None:
 
 
 def test_the_engine_neither_loads_code_nor_opens_other_files(tmp_path: Path) -> None:
-    from policygraph.private.counting.source import open_source
+    from policygraph.curator.counting.source import open_source
 
     path = people(tmp_path)
     other = people(tmp_path / "other")
@@ -1247,7 +1247,7 @@ def test_how_data_are_read_is_a_value() -> None:
 
 def test_many_labels_are_one_literal() -> None:
     """The text of the query grows with the letters of the labels, not with a parsed value for each."""
-    from policygraph.private.counting.labels import coder
+    from policygraph.curator.counting.labels import coder
 
     labels = [f"label {i}" for i in range(20_000)]
     plan = coder("x", "VARCHAR", labels, "a")
@@ -1292,7 +1292,7 @@ def random_csv(rng: random.Random, delimiter: str, quote: str, width: int) -> by
 @pytest.mark.parametrize("size", [7, 16, 64])
 def test_csv_is_scanned_block_by_block(size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file is refused or counted as RFC 4180 says, wherever the blocks end that it is looked at in."""
-    from policygraph.private.counting import text
+    from policygraph.curator.counting import text
 
     monkeypatch.setattr(text, "BLOCK", size)
     rng = random.Random(size)
@@ -1338,8 +1338,8 @@ def test_policy_files_declare_how_files_are_read(tmp_path: Path) -> None:
     from typer.testing import CliRunner
 
     from policygraph.cli.app import app
-    from policygraph.public.files import dumps, loads
-    from policygraph.public.files.problems import PolicyFileError
+    from policygraph.files import dumps, loads
+    from policygraph.files.problems import PolicyFileError
 
     text = "[domain]\na = ['é', 'M']\nb = 3\n[data]\ndelimiter = ';'\nquote = '~'\nencoding = 'latin-1'\nhive = false\n"
     file = loads(text)
@@ -1573,8 +1573,8 @@ def test_a_cut_archive_is_refused(tmp_path: Path) -> None:
 
 def test_requests_know_what_the_names_of_files_say(tmp_path: Path) -> None:
     """The same bytes in folders of other names, or under another ending, are other records of one account."""
-    from policygraph.private.asked import identify
-    from policygraph.public.policy import Policy
+    from policygraph.curator.asked import identify
+    from policygraph.model.policy import Policy
 
     policy = Policy(DOMAINS["words"])
     found = []
@@ -1600,8 +1600,8 @@ def test_a_release_scans_and_digests_a_file_once(tmp_path: Path, monkeypatch: py
     import hashlib
 
     import policygraph as pg
-    from policygraph.private.counting import files, source, text
-    from policygraph.public.query.cuboids import cuboid
+    from policygraph.curator.counting import files, source, text
+    from policygraph.model.queries.cuboids import cuboid
 
     calls = {"scan": 0, "digest": 0, "read": 0}
 

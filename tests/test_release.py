@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 import policygraph as pg
-from policygraph.private.noise import laplace_variance
-from policygraph.published.release import Release
+from policygraph.curator.noise import laplace_variance
+from policygraph.release.release import Release
 
 DOMAIN = pg.Domain({"sex": ["F", "M"], "age": 3})
 QUERY = pg.queries.cuboids(DOMAIN, [["sex", "age"], ["sex"], []])

@@ -17,12 +17,12 @@ from itertools import combinations
 import pytest
 
 import policygraph as pg
-from policygraph.private.mechanisms import choose
-from policygraph.private.mechanisms.compare import compare
-from policygraph.public.cubes.strategies import BMax, PMost, Unequal
-from policygraph.public.explain import explain
-from policygraph.public.request import CUT_SHORT, asking, proved
-from policygraph.published.release import Release
+from policygraph.explain import explain
+from policygraph.mechanisms import choose
+from policygraph.mechanisms.compare import compare
+from policygraph.mechanisms.cube.strategies import BMax, PMost, Unequal
+from policygraph.release.release import Release
+from policygraph.sensitivity.request import CUT_SHORT, asking, proved
 
 LINE = pg.Domain({"age": 24})
 TABLE = pg.Domain({"a": 2, "b": 3})
@@ -240,7 +240,9 @@ def test_other_processors_choose_the_same():
 
 @pytest.fixture
 def counted(monkeypatch):
-    from policygraph.public import sensitivity as room
+    from importlib import import_module
+
+    room = import_module("policygraph.sensitivity")
 
     calls = Counter()
     compute = room.sensitivity

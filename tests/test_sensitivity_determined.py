@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import policygraph as pg
-from policygraph.public.sensitivity.determined import follows, undetermined
+from policygraph.sensitivity.rungs.determined import follows, undetermined
 from tests.policies_small import SHAPES, small_policies
 
 

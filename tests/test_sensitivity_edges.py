@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import policygraph as pg
 from policygraph.effort import Effort
-from policygraph.public.graphs import BOTTOM
+from policygraph.model.graphs import BOTTOM
 from tests.oracles.sensitivity import over_edges
 
 DOMAINS = {

@@ -14,9 +14,10 @@ from scipy import optimize
 
 import policygraph as pg
 from policygraph.effort import SECOND, Effort
-from policygraph.public import solver, solver_layers
-from policygraph.public.solver import Program
-from policygraph.public.solver_search import Compiled, dual_bound
+from policygraph.solver import layers as solver_layers
+from policygraph.solver import program as solver
+from policygraph.solver.program import Program
+from policygraph.solver.search import Compiled, dual_bound
 from tests.broken.solvers import LIARS, AlwaysInfeasible, GarbageRelaxation, infeasible_milp, zero_milp
 from tests.oracles.programs import Small
 
@@ -256,10 +257,10 @@ def test_the_same_work_gives_the_same_answer():
 
 
 ALLOWED = {
-    "public/solver_layers.py": "the one place that asks",
-    "public/cubes/exact.py": "chooses what to measure; the noise is fitted to the choice",
+    "solver/layers.py": "the one place that asks",
+    "mechanisms/cube/exact.py": "chooses what to measure; the noise is fitted to the choice",
 }
-"""Files outside of ``published`` that call CP-SAT, HiGHS or GLOP."""
+"""Files outside of ``estimation`` that call CP-SAT, HiGHS or GLOP."""
 FOREIGN = {"cp_model", "milp", "linprog", "pywraplp", "linear_solver", "model_builder"}
 
 
@@ -267,7 +268,7 @@ def test_no_other_file_asks_a_solver():
     asking = set()
     for path in ROOT.rglob("*.py"):
         name = path.relative_to(ROOT).as_posix()
-        if name.startswith("published/"):
+        if name.startswith("estimation/"):
             continue  # sees noisy numbers only
         for node in ast.walk(ast.parse(path.read_text())):
             names = [a.name for a in node.names] if isinstance(node, (ast.Import, ast.ImportFrom)) else []

@@ -10,14 +10,16 @@ from ortools.sat.python import cp_model
 from scipy import optimize
 
 import policygraph as pg
-from policygraph.public import solver, solver_layers
-from policygraph.public.moves import graver_minimal, strengths_capped
-from policygraph.public.moves.bipartite_circuit import longest_circuit
-from policygraph.public.moves.graver import graver_basis
-from policygraph.public.moves.strengths_capped import longest_capped
-from policygraph.public.moves.strengths_positive_list import longest_positive
-from policygraph.public.moves.values import longest_with_values
-from policygraph.public.sensitivity import verify_neighbours as checking
+from policygraph.moves.graver import minimal as graver_minimal
+from policygraph.moves.graver.basis import graver_basis
+from policygraph.moves.strengths import capped as strengths_capped
+from policygraph.moves.strengths.capped import longest_capped
+from policygraph.moves.strengths.positive_list import longest_positive
+from policygraph.moves.two_way.circuits import longest_circuit
+from policygraph.moves.values.longest import longest_with_values
+from policygraph.sensitivity.verify import neighbours as checking
+from policygraph.solver import layers as solver_layers
+from policygraph.solver import program as solver
 from tests.broken.solvers import LIARS, GarbageRelaxation, infeasible_milp, zero_milp
 from tests.oracles.graver import margins
 

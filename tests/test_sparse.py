@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import policygraph as pg
+from policygraph.audit import audit
+from policygraph.curator.noise import rare
+from policygraph.curator.noise.inversion import thresholds
+from policygraph.curator.noise.moments import gaussian_pmf_bounds, laplace_pmf_bounds
+from policygraph.curator.noise.rare import GaussianTail, LaplaceTail, Passing, draw_passing, expected_passing
 from policygraph.errors import InputError, RefusedError
-from policygraph.private.audit import audit
-from policygraph.private.mechanisms import sparse as module
-from policygraph.private.noise import rare
-from policygraph.private.noise.inversion import thresholds
-from policygraph.private.noise.moments import gaussian_pmf_bounds, laplace_pmf_bounds
-from policygraph.private.noise.rare import GaussianTail, LaplaceTail, Passing, draw_passing, expected_passing
+from policygraph.mechanisms import sparse as module
 from tests.oracles import sparse as oracle
 
 SMALL = pg.Domain({"a": 2, "b": ["x", "y"]})

@@ -146,7 +146,7 @@ def test_no_solver_catches_the_signal_itself() -> None:
                 ):
                     bare.append(f"{path.relative_to(ROOT)}: {function.name}")
     assert bare == []
-    assert "catch_sigint_signal = False" in (ROOT / "public" / "solver_layers.py").read_text(encoding="utf-8")
+    assert "catch_sigint_signal = False" in (ROOT / "solver" / "layers.py").read_text(encoding="utf-8")
 
 
 def test_compiled_loops_let_other_threads_run() -> None:

@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 
 import policygraph as pg
 from policygraph.errors import InputError, RefusedError
-from policygraph.private.mechanisms.strategy import MatrixMechanism, noise_variance
-from policygraph.public.query import from_spec
-from policygraph.public.reductions import ForestTransform, spanning_transform
-from policygraph.public.strategies import (
+from policygraph.mechanisms.strategy import (
     AxisBase,
     ForestBase,
     Haar,
@@ -24,8 +21,8 @@ from policygraph.public.strategies import (
     optimise,
     plain_strategies,
 )
-from policygraph.public.strategies.factors import depth
-from policygraph.public.strategies.forms import (
+from policygraph.mechanisms.strategy.factors import depth
+from policygraph.mechanisms.strategy.forms import (
     of_all_differences,
     of_all_pairs,
     of_all_ranges,
@@ -33,7 +30,10 @@ from policygraph.public.strategies.forms import (
     of_ranges,
     of_rows,
 )
-from policygraph.public.strategies.profiles import Profiles
+from policygraph.mechanisms.strategy.mechanism import MatrixMechanism, noise_variance
+from policygraph.mechanisms.strategy.profiles import Profiles
+from policygraph.model.queries import from_spec
+from policygraph.transforms.incidence import ForestTransform, spanning_transform
 from tests.oracles import strategies as oracle
 
 LINE8 = pg.Domain({"x": 8})

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 import policygraph as pg
 from policygraph.effort import Effort
 from policygraph.errors import InputError, RefusedError
-from policygraph.public.moves import strengths_capped_list
-from policygraph.public.moves.graver import graver_basis
-from policygraph.public.moves.strengths import (
+from policygraph.moves.graver.basis import graver_basis
+from policygraph.moves.strengths import capped_list as strengths_capped_list
+from policygraph.moves.strengths.capped_search import longest_by_cuts
+from policygraph.moves.strengths.columns import read_matrix, record_total
+from policygraph.moves.strengths.overview import (
     capped_moves,
     is_markov,
     is_positive,
@@ -27,8 +29,6 @@ from policygraph.public.moves.strengths import (
     positive_moves,
     positive_table,
 )
-from policygraph.public.moves.strengths_capped_search import longest_by_cuts
-from policygraph.public.moves.strengths_columns import read_matrix, record_total
 from tests.oracles import strengths as oracle
 
 
@@ -139,7 +139,7 @@ def test_markov_without_effort_gives_a_bound_that_says_so():
 
 
 def test_too_many_columns_give_the_bound_four(monkeypatch):
-    monkeypatch.setattr("policygraph.public.moves.strengths_markov.MOST_PAIRS", 3)
+    monkeypatch.setattr("policygraph.moves.strengths.markov.MOST_PAIRS", 3)
     matrix = margins((3, 3), [(0,), (1,)])
     found = longest_markov(matrix)
     assert (found.lower, found.upper, found.method) == (0, 4, "bound")

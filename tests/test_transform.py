@@ -10,8 +10,8 @@ from hypothesis import given, settings
 
 import policygraph as pg
 from policygraph.errors import InputError, RefusedError
-from policygraph.public.graphs import BOTTOM, PolicyGraph
-from policygraph.public.reductions import (
+from policygraph.model.graphs import BOTTOM, PolicyGraph
+from policygraph.transforms.incidence import (
     EdgeTransform,
     ForestTransform,
     GridTransform,
@@ -19,8 +19,8 @@ from policygraph.public.reductions import (
     spanning_transform,
     transform,
 )
-from policygraph.public.reductions.laplacian import solve_graph, solve_grid
-from policygraph.public.reductions.tree import is_forest
+from policygraph.transforms.incidence.laplacian import solve_graph, solve_grid
+from policygraph.transforms.incidence.tree import is_forest
 from tests.oracles import transform as oracle
 
 
@@ -240,7 +240,7 @@ def test_the_least_flow_is_that_of_the_pseudo_inverse(name):
 
 
 def test_laplacian_solvers_agree(monkeypatch):
-    from policygraph.public.reductions import laplacian
+    from policygraph.transforms.incidence import laplacian
 
     graph = PolicyGraph.grid(pg.Domain({"x": 6, "y": 5}))
     u, v = graph.edge_arrays()

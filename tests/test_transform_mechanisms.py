@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 import policygraph as pg
+from policygraph.curator.noise import laplace_variance
 from policygraph.errors import InputError, RefusedError
-from policygraph.private.mechanisms import (
+from policygraph.mechanisms import (
     Transformed,
     TransformedConsistent,
     TransformedGaussian,
     TransformedLaplace,
 )
-from policygraph.private.noise import laplace_variance
-from policygraph.public.graphs import BOTTOM, PolicyGraph
-from policygraph.public.reductions import transform
+from policygraph.model.graphs import BOTTOM, PolicyGraph
+from policygraph.transforms.incidence import transform
 from tests.oracles import transform as oracle
 
 ROW = pg.Domain({"x": 3})

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 import policygraph as pg
 from policygraph.errors import InputError
-from policygraph.public.graphs import PolicyGraph
+from policygraph.model.graphs import PolicyGraph
 
 
 def literal(query):

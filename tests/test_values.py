@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from policygraph.effort import Effort
 from policygraph.errors import ConstraintError, InputError, RefusedError
-from policygraph.public.moves.graver import graver_basis
-from policygraph.public.moves.values import longest_with_values, moves_with_values, occurs, presolve_values
+from policygraph.moves.graver.basis import graver_basis
+from policygraph.moves.values.longest import longest_with_values, moves_with_values, occurs, presolve_values
 from tests.oracles import fibres, strengths
 
 

@@ -1,4 +1,4 @@
-"""The application, its exit statuses and how errors are shown. Owns ``app`` and ``run``; imports the commands."""
+"""The application, its exit statuses and how errors are shown. Owns ``app`` and ``run``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from policygraph.cli import (
 from policygraph.cli.common import Commands, print_json
 from policygraph.cli.stopping import STOPPED
 from policygraph.errors import InputError, PolicyGraphError, RefusedError, shown
-from policygraph.public.files.problems import PolicyFileError
+from policygraph.files.problems import PolicyFileError
 from policygraph.version import __version__
 
 __all__ = ["app", "finish", "run"]

@@ -1,4 +1,4 @@
-"""The command that answers one cuboid after the other: ask. Imports ``online`` when used."""
+"""The command that answers one cuboid after the other: ask."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def ask(
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Answer with one table of counts: from what was released already if that is accurate enough, otherwise from the data."""
-    from policygraph.online import OnlineCube
-    from policygraph.public.request import asking
+    from policygraph.curator.online import OnlineCube
+    from policygraph.sensitivity.request import asking
 
     read, _ = one_query(file)
     if out is not None:
@@ -99,7 +99,7 @@ def ask(
         if out is not None:
             from pyarrow import csv
 
-            from policygraph.public.output import replacing
+            from policygraph.output import replacing
 
             try:
                 with writing(out), replacing(out) as draft:

@@ -53,10 +53,10 @@ def audit(
 
     No data is read. An audit can refute a claimed loss; it cannot prove one.
     """
-    from policygraph.private.audit import audit as run
-    from policygraph.private.mechanisms import Cube, choose
-    from policygraph.private.noise import SecureSource, SeededSource
-    from policygraph.public.request import asking
+    from policygraph.audit import audit as run
+    from policygraph.curator.noise import SecureSource, SeededSource
+    from policygraph.mechanisms import Cube, choose
+    from policygraph.sensitivity.request import asking
 
     loss = loss_option(epsilon, rho, delta, default="1")
     read, query = one_query(file)

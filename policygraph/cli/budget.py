@@ -13,7 +13,7 @@ from policygraph.cli.common import Commands, print_json
 from policygraph.errors import DataError, InputError
 
 if TYPE_CHECKING:
-    from policygraph.private.ledger import Ledger
+    from policygraph.curator.ledger import Ledger
 
 __all__ = ["app"]
 
@@ -28,7 +28,7 @@ AS_JSON = typer.Option(False, "--json", help="Print one JSON object.")
 @app.command(epilog="Example: policygraph budget show budget.db")
 def show(ledger: Path = LEDGER, as_json: bool = AS_JSON) -> None:
     """Show each data set with its limit, what is spent and what is left."""
-    from policygraph.private.ledger import Ledger
+    from policygraph.curator.ledger import Ledger
 
     accounts = Ledger(ledger, create=False).datasets()
     if as_json:
@@ -61,8 +61,8 @@ def set_limit(
     as_json: bool = AS_JSON,
 ) -> None:
     """Set what all releases on a data set may come to."""
-    from policygraph.private.ledger import Ledger
-    from policygraph.public.loss import Epsilon, EpsilonDelta, Rho
+    from policygraph.curator.ledger import Ledger
+    from policygraph.model.loss import Epsilon, EpsilonDelta, Rho
 
     if (epsilon is None) == (rho is None) or (delta is not None and epsilon is None):
         raise InputError(
@@ -94,8 +94,8 @@ def _account(book: Ledger | None, dataset: str) -> tuple[str, bool]:
 
     A path that leads nowhere is a slip of the keyboard: as a new name it would carry a limit that no release ever meets.
     """
-    from policygraph.private.asked import files_by_bytes
-    from policygraph.private.counting.source import check_plain, named, open_source
+    from policygraph.curator.asked import files_by_bytes
+    from policygraph.curator.counting.source import check_plain, named, open_source
 
     for known in book.datasets() if book is not None else ():
         if dataset in (known.name, known.dataset):
@@ -138,7 +138,7 @@ def history(
     as_json: bool = AS_JSON,
 ) -> None:
     """List limits and charges in their order."""
-    from policygraph.private.ledger import Ledger
+    from policygraph.curator.ledger import Ledger
 
     entries = Ledger(ledger, create=False).history(dataset)
     if as_json:
@@ -164,6 +164,6 @@ def _line(entry: Any) -> str:
 @app.command(epilog="Example: policygraph budget export budget.db > budget.json")
 def export(ledger: Path = LEDGER) -> None:
     """Print the whole book as JSON, without released values."""
-    from policygraph.private.ledger import Ledger
+    from policygraph.curator.ledger import Ledger
 
     print_json(Ledger(ledger, create=False).export())

@@ -1,4 +1,4 @@
-"""What the commands share: reading a policy file, progress, JSON. Imports ``public.files`` when used."""
+"""What the commands share: reading a policy file, progress, JSON."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import typer
 from typer.core import TyperCommand, TyperOption
 
 from policygraph.errors import InputError, shown
-from policygraph.public.output import check_place
+from policygraph.output import check_place
 
 if TYPE_CHECKING:
-    from policygraph.public.loss import Loss
-    from policygraph.public.request import Request
+    from policygraph.model.loss import Loss
+    from policygraph.sensitivity.request import Request
 
 __all__ = [
     "DATA",
@@ -87,14 +87,14 @@ def data_files(read: Any, data: str) -> Any:
     """Data of the command line, together with what the policy file declares about its files."""
     if read.reading is None:
         return data
-    from policygraph.private.counting.reading import Files
+    from policygraph.curator.counting.reading import Files
 
     return Files(data, **read.reading)
 
 
 def one_query(path: str) -> tuple[Any, Any]:
     """Read a policy file: the file and the one query that it releases."""
-    from policygraph.public.files import load
+    from policygraph.files import load
 
     file = load(path)
     return file, file.query
@@ -108,7 +108,7 @@ def loss_option(epsilon: str | None, rho: str | None, delta: str | None, default
     >>> print(loss_option("1/2", None, None), loss_option(None, None, None, default="1"), sep=", ")
     epsilon = 0.5, epsilon = 1
     """
-    from policygraph.public.loss import loss_of
+    from policygraph.model.loss import loss_of
 
     given = {"--epsilon": epsilon, "--rho": rho, "--delta": delta}
     named = [name for name, value in given.items() if value is not None]
@@ -135,7 +135,7 @@ def print_json(value: Any) -> None:
 
 def cut_short_text(result: object, request: Request) -> str:
     """A result in words; one that a time limit cut short says so in its first line."""
-    from policygraph.public.request import CUT_SHORT
+    from policygraph.sensitivity.request import CUT_SHORT
 
     return f"{CUT_SHORT}\n{result}" if request.cut_short else str(result)
 

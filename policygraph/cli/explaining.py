@@ -29,15 +29,15 @@ def explain(
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """What is hidden, what is public, which two data sets must look alike, and what each choice costs."""
-    from policygraph.public.explain import explain as make
-    from policygraph.public.loss import Epsilon
-    from policygraph.public.query.cuboids import CuboidQuery
-    from policygraph.public.query.network_statistics import NetworkStatistic
+    from policygraph.explain import explain as make
+    from policygraph.model.loss import Epsilon
+    from policygraph.model.queries.cuboids import CuboidQuery
+    from policygraph.model.queries.network_statistics import NetworkStatistic
 
     read, query = one_query(file)
     loss = Epsilon(as_fraction(epsilon, "epsilon"))
     if draw is not None:
-        from policygraph.public.graphs.drawing import check_picture
+        from policygraph.model.graphs.drawing import check_picture
 
         check_picture(draw)
     if isinstance(query, NetworkStatistic):
@@ -71,8 +71,8 @@ def explain(
 def _statistic(query: Any, policy: Any, loss: Any, *, as_json: bool, draw: Path | None) -> None:
     """What can be said of a network statistic: its bound is proved for all pairs of networks at once, and no pair is shown."""
     from policygraph.exact import show
-    from policygraph.public.explain import summary
-    from policygraph.public.sensitivity.statistics import statistic_bound
+    from policygraph.explain import summary
+    from policygraph.sensitivity.rungs.statistics import statistic_bound
 
     with stage("computing the bound"):
         found = statistic_bound(query, policy)

@@ -39,10 +39,10 @@ def synthetic(
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Make a synthetic graph with exactly the public degrees from released mixing counts; costs no budget."""
-    from policygraph.public.documents import MALFORMED
-    from policygraph.public.policy import Policy
-    from policygraph.published.networks import synthetic_from_release
-    from policygraph.published.release import Release
+    from policygraph.documents import MALFORMED
+    from policygraph.estimation.networks import synthetic_from_release
+    from policygraph.model.policy import Policy
+    from policygraph.release.release import Release
 
     check_target(to)
     release = Release.from_parquet(folder / "release.parquet" if folder.is_dir() else folder)
@@ -70,9 +70,9 @@ def synthetic(
 
 def _read_degrees(path: Path, network: Any) -> Any:
     """Public degrees from a CSV file; nodes are found by their text."""
-    from policygraph.public.documents import read_text
-    from policygraph.public.domain import Network
-    from policygraph.published.networks import PublicDegrees
+    from policygraph.documents import read_text
+    from policygraph.estimation.networks import PublicDegrees
+    from policygraph.model.domain import Network
 
     if not isinstance(network, Network):
         raise InputError("the release is of a table: expected one of a network.", code="networks.domain")

@@ -33,7 +33,7 @@ def check(
     file: str = POLICY_FILE, as_json: bool = typer.Option(False, "--json", help="Print one JSON object.")
 ) -> None:
     """Read a policy file and say in words what it means; all errors are shown at once."""
-    from policygraph.public.explain import summary
+    from policygraph.explain import summary
 
     read, query = one_query(file)
     if as_json:
@@ -59,8 +59,8 @@ def sensitivity(
     out: Path | None = typer.Option(None, "--out", help="Write the certificate into this file."),
 ) -> None:
     """How much one neighbour step can change what the file releases, with its certificate."""
-    from policygraph.public.query.network_statistics import NetworkStatistic
-    from policygraph.public.sensitivity import sensitivity as compute
+    from policygraph.model.queries.network_statistics import NetworkStatistic
+    from policygraph.sensitivity import sensitivity as compute
 
     norm = norm.lower()
     if norm not in ("l1", "l2"):
@@ -84,7 +84,7 @@ def sensitivity(
 
 def _bound(query: Any, policy: Any, norm: Any, *, as_json: bool, out: Path | None) -> None:
     """The proved bound of a network statistic, which has no certificate with two networks."""
-    from policygraph.public.sensitivity.statistics import statistic_bound
+    from policygraph.sensitivity.rungs.statistics import statistic_bound
 
     if out is not None:
         raise InputError(
@@ -107,8 +107,8 @@ def verify(
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Check a certificate again, without the search that made it."""
-    from policygraph.public.documents import read_text
-    from policygraph.public.sensitivity import Sensitivity
+    from policygraph.documents import read_text
+    from policygraph.sensitivity import Sensitivity
 
     try:
         text = read_text(certificate)
@@ -140,6 +140,6 @@ def verify(
 
 def schema() -> None:
     """Print the JSON Schema of policy files, for editors."""
-    from policygraph.public.files import json_schema
+    from policygraph.files import json_schema
 
     print_json(json_schema())

@@ -26,7 +26,7 @@ from policygraph.errors import BudgetError, InputError
 from policygraph.exact import as_fraction
 
 if TYPE_CHECKING:
-    from policygraph.published.release import Release
+    from policygraph.release.release import Release
 
 __all__ = ["register"]
 
@@ -90,10 +90,10 @@ def release(
     A request that is on record in the ledger is written again and costs nothing.
     """
     from policygraph.api import perform
-    from policygraph.private.mechanisms.compare import named_mechanism
-    from policygraph.private.noise import SecureSource, SeededSource
-    from policygraph.public.loss import loss_from_json
-    from policygraph.public.request import asking
+    from policygraph.curator.noise import SecureSource, SeededSource
+    from policygraph.mechanisms.compare import named_mechanism
+    from policygraph.model.loss import loss_from_json
+    from policygraph.sensitivity.request import asking
 
     asked = loss_option(epsilon, rho, delta)
     read, query = one_query(file)
@@ -259,7 +259,7 @@ def _refuse_files(out: Path) -> None:
 
 def _holds(out: Path, made: Release) -> bool:
     """Whether a folder holds this very release already, or none."""
-    from policygraph.published.release import Release
+    from policygraph.release.release import Release
 
     if not any((out / name).exists() for name in WRITTEN):
         return True

@@ -1,4 +1,4 @@
-"""Ctrl-C ends the command with status 130, wherever it is. Owns ``guarded`` and ``asked``; imports nothing of ours.
+"""Ctrl-C ends the command with status 130, wherever it is. Owns ``guarded`` and ``asked``.
 
 Python turns the signal into an exception at its next line, which is too late inside a long call of another library, and some
 of them keep the signal for themselves: a solver would stop, say "unknown", and the command would go on with a worse bound.

@@ -1,7 +1,7 @@
 """What every plug-in must keep, as checks that anybody can run on theirs; start at ``mechanisms``.
 
 A mechanism, a cube strategy, a reduction or a partitioner written outside the library is used like one of ours once it passes.
-The checks try what can be tried on small cases; a proof they are not. Imports everything; nothing imports it.
+The checks try what can be tried on small cases; a proof they are not.
 """
 
 from policygraph.conformance.mechanisms import check_mechanism

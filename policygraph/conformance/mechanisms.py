@@ -1,4 +1,4 @@
-"""The contract of mechanisms. Owns :func:`check_mechanism`; imports ``report`` and all rooms."""
+"""The contract of mechanisms. Owns :func:`check_mechanism`."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from policygraph.audit import audit, neighbour_pairs
 from policygraph.conformance.report import Conformance, Trial, refused, tried
+from policygraph.curator.noise import SeededSource
 from policygraph.errors import InputError
-from policygraph.private.audit import audit, neighbour_pairs
-from policygraph.private.mechanisms.base import Calibrated, Mechanism
-from policygraph.private.noise import SeededSource
-from policygraph.public.domain import Domain
-from policygraph.public.loss import EpsilonDelta, Loss
-from policygraph.public.policy import Policy
-from policygraph.public.query import identity
-from policygraph.public.query.base import Query
-from policygraph.public.sensitivity import sensitivity
-from policygraph.published.release import Release
+from policygraph.mechanisms.base import Calibrated, Mechanism
+from policygraph.model.domain import Domain
+from policygraph.model.loss import EpsilonDelta, Loss
+from policygraph.model.policy import Policy
+from policygraph.model.queries import identity
+from policygraph.model.queries.base import Query
+from policygraph.release.release import Release
+from policygraph.sensitivity import sensitivity
 
 __all__ = ["check_mechanism"]
 

@@ -1,4 +1,4 @@
-"""The contract of private partitioners. Owns :func:`check_partitioner`; imports ``report`` and all rooms."""
+"""The contract of private partitioners. Owns :func:`check_partitioner`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from policygraph.audit import audit, neighbour_pairs
 from policygraph.conformance.report import Conformance, Trial, tried
-from policygraph.private.audit import audit, neighbour_pairs
-from policygraph.private.noise import SeededSource
-from policygraph.private.partition.base import Partitioner
-from policygraph.public.domain import Domain
-from policygraph.public.loss import Epsilon
-from policygraph.public.partition import Partition
-from policygraph.public.policy import Policy
+from policygraph.curator.noise import SeededSource
+from policygraph.mechanisms.partitioned import Partition
+from policygraph.mechanisms.partitioned.partitioners.base import Partitioner
+from policygraph.model.domain import Domain
+from policygraph.model.loss import Epsilon
+from policygraph.model.policy import Policy
 
 __all__ = ["check_partitioner"]
 

@@ -1,4 +1,4 @@
-"""The contract of reductions. Owns :func:`check_reduction`; imports ``report`` and ``public``."""
+"""The contract of reductions. Owns :func:`check_reduction`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from policygraph.conformance.report import Conformance, Trial, tried
-from policygraph.public.reductions import Reduction
+from policygraph.transforms.incidence import Reduction
 
 __all__ = ["check_reduction"]
 
@@ -26,7 +26,7 @@ def check_reduction(reduction: Reduction, *, tables: int = 5) -> Conformance:
     Examples
     --------
     >>> import policygraph as pg
-    >>> from policygraph.public.reductions import transform
+    >>> from policygraph.transforms.incidence import transform
     >>> line = pg.Domain({"age": 5})
     >>> check_reduction(transform(pg.Policy(line, pg.PolicyGraph.line(line)))).passed
     True
@@ -70,7 +70,7 @@ def check_reduction(reduction: Reduction, *, tables: int = 5) -> Conformance:
 
 
 def _stretch(reduction: Reduction, matrix: Any) -> str | None:
-    from policygraph.public.reductions.base import graph_of
+    from policygraph.transforms.incidence.base import graph_of
 
     graph = graph_of(reduction.policy)
     size = reduction.policy.domain.size

@@ -1,4 +1,4 @@
-"""What a check found. Owns :class:`Check`, :class:`Conformance`; imports ``errors``."""
+"""What a check found. Owns :class:`Check`, :class:`Conformance`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of cube strategies. Owns :func:`check_strategy`; imports ``mechanisms``, ``report`` and all rooms."""
+"""The contract of cube strategies. Owns :func:`check_strategy`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 
 from policygraph.conformance.mechanisms import check_mechanism
 from policygraph.conformance.report import Check, Conformance, Trial, tried
-from policygraph.private.mechanisms.cube import Cube
-from policygraph.public.cubes.choose import Choice, Strategy
-from policygraph.public.domain import Domain
-from policygraph.public.loss import Epsilon, Loss
-from policygraph.public.policy import Policy
-from policygraph.public.query import all_cuboids
-from policygraph.public.query.base import Query
-from policygraph.public.query.cuboids import CuboidQuery
+from policygraph.mechanisms.cube.mechanism import Cube
+from policygraph.model.domain import Domain
+from policygraph.model.loss import Epsilon, Loss
+from policygraph.model.policy import Policy
+from policygraph.model.queries import all_cuboids
+from policygraph.model.queries.base import Query
+from policygraph.model.queries.cuboids import CuboidQuery
+from policygraph.transforms.cuboids.choose import Choice, Strategy
 
 __all__ = ["check_strategy"]
 

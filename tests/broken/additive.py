@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 import policygraph as pg
-from policygraph.private.noise import discrete_laplace
+from policygraph.curator.noise import discrete_laplace
 
 __all__ = [
     "edges_only",

@@ -6,9 +6,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 import policygraph as pg
-from policygraph.private.mechanisms import Exponential, Fitted, Kernel
-from policygraph.private.mechanisms.networks import StatisticNoise
-from policygraph.public.query.network_statistics import Triangles
+from policygraph.mechanisms import Exponential, Fitted, Kernel
+from policygraph.mechanisms.statistics import StatisticNoise
+from policygraph.model.queries.network_statistics import Triangles
 
 __all__ = ["first_table_only", "half_fitted", "half_kernel", "one_triangle", "twice_the_rate"]
 

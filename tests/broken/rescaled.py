@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import policygraph as pg
-from policygraph.private.noise import discrete_laplace
+from policygraph.curator.noise import discrete_laplace
 
 __all__ = ["grown", "shrunk"]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from policygraph.public.domain import Domain, Label
+from policygraph.model.domain import Domain, Label
 
 
 def _numeral(text: str) -> Fraction | None:

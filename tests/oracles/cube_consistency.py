@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 from scipy.optimize import nnls
 
-from policygraph.published.cubes.cells import spread
+from policygraph.estimation.cubes.cells import spread
 
 
 def rows_of(lattice, mask, top):

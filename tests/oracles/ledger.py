@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from policygraph.public.loss import Epsilon, EpsilonDelta, Rho
+from policygraph.model.loss import Epsilon, EpsilonDelta, Rho
 
 
 @dataclass

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.private.noise.source import Source
+from policygraph.curator.noise.source import Source
 
 DIGITS = 220
 """Decimal digits of every value below; an error of 10**-200 is far below any bit the tests look at."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import product
 
-from policygraph.public.solver import Program
+from policygraph.solver.program import Program
 
 
 @dataclass

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from policygraph.public.domain import Domain
-from policygraph.public.moves.graver import graver_basis
+from policygraph.model.domain import Domain
+from policygraph.moves.graver.basis import graver_basis
 
 
 def cells(domain: Domain) -> list[dict[str, Any]]:

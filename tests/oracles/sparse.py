@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from policygraph.private.noise import discrete_gaussian, discrete_laplace, gaussian_pmf, laplace_pmf
+from policygraph.curator.noise import discrete_gaussian, discrete_laplace, gaussian_pmf, laplace_pmf
 
 
 def dense(table, law, parameter, threshold, n, source):

@@ -9,7 +9,7 @@ from itertools import product
 import networkx as nx
 import numpy as np
 
-from policygraph.public.graphs import BOTTOM, PolicyGraph
+from policygraph.model.graphs import BOTTOM, PolicyGraph
 
 
 def moves(graph: PolicyGraph) -> list[np.ndarray]:

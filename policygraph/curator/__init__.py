@@ -1,0 +1,1 @@
+"""Sees records or randomness: counting, noise, the ledger."""

@@ -1,0 +1,407 @@
+"""What a request is known by: what was asked, and of which data. Owns :func:`mechanism_as_asked` and :func:`identify`.
+
+Two requests are the same when the same question is asked of the same content, read in the same way; what a search then chooses, and what the
+counts are, follows from that. So a repetition is recognised before any search and any counting.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from enum import Enum
+from fractions import Fraction
+from functools import cached_property
+from types import FunctionType, MemberDescriptorType
+from typing import Any, Protocol
+
+import numpy as np
+
+from policygraph.curator.counting.counts import DENSE, Counts
+from policygraph.curator.counting.files import fetched, folders_of, resolve_all
+from policygraph.curator.counting.given import is_histogram, read_data
+from policygraph.curator.counting.measures import MeasuredCounts, count_measure
+from policygraph.curator.counting.reading import Files, are_paths, how_read, is_database
+from policygraph.curator.counting.source import Source as Records
+from policygraph.curator.counting.source import digest, open_source, stamps_of
+from policygraph.curator.ledger.records import request_fingerprint
+from policygraph.curator.noise.source import Source
+from policygraph.errors import DataError, InputError
+from policygraph.model.domain import Network
+from policygraph.model.loss import Loss
+from policygraph.model.policy import Policy
+from policygraph.model.queries.base import Query
+from policygraph.model.queries.measures import MeasureQuery
+
+__all__ = [
+    "VERSION",
+    "Identity",
+    "UnknowableError",
+    "files_by_bytes",
+    "identify",
+    "mechanism_as_asked",
+    "plain_form",
+    "read",
+    "request_of",
+]
+
+VERSION = 2
+"""Version of what a request is made of; requests of version 1 held the mechanism that was chosen."""
+DEPTH = 40
+
+
+class UnknowableError(Exception):
+    """Something has no plain form, so that two of its kind cannot be told apart."""
+
+
+def mechanism_as_asked(mechanism: Any) -> dict[str, Any] | None:
+    """The mechanism of a request in a plain form that equal settings share, in every process and on every machine.
+
+    Parameters
+    ----------
+    mechanism
+        None or ``"auto"``, a :class:`Mechanism`, or a :class:`Calibrated`, which is known by all that it is made of.
+
+    Returns
+    -------
+    dict or None
+        JSON values. None when the settings cannot be told (an object of a foreign class, a function): such a request is never taken for
+        another one, and pays each time. A mechanism whose settings are not fields of a dataclass can say them itself:
+        ``as_asked()``, with JSON values.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> mechanism_as_asked("auto")
+    {'auto': True}
+    >>> mechanism_as_asked(pg.Exponential(limit=7))["fields"]["limit"]
+    7
+    """
+    if mechanism is None or (isinstance(mechanism, str) and mechanism == "auto"):
+        return {"auto": True}
+    try:
+        form = plain_form(mechanism)
+    except UnknowableError:
+        return None
+    return form if isinstance(form, dict) else None
+
+
+def plain_form(value: Any, depth: int = 0) -> Any:
+    """JSON values that tell a value apart from every other one; no addresses, nothing that another process would write otherwise.
+
+    Raises
+    ------
+    UnknowableError
+        For objects that are not made of known things.
+
+    Examples
+    --------
+    >>> plain_form((1, Fraction(1, 3), 0.5))
+    ['tuple', 1, {'fraction': '1/3'}, {'float': '0x1.0000000000000p-1'}]
+    """
+    if depth > DEPTH:
+        raise UnknowableError(type(value))
+    if value is None or isinstance(value, (bool, str)) or type(value) is int:
+        return value
+    simple = _number(value)
+    if simple is not None:
+        return simple
+    if isinstance(value, (list, tuple, set, frozenset)):
+        items = [plain_form(item, depth + 1) for item in value]
+        if isinstance(value, (set, frozenset)):
+            items.sort(key=repr)
+        return [type(value).__name__, *items]
+    if isinstance(value, Mapping):
+        pairs = [[plain_form(key, depth + 1), plain_form(item, depth + 1)] for key, item in value.items()]
+        return {"mapping": sorted(pairs, key=repr)}
+    return _object(value, depth)
+
+
+def _number(value: Any) -> Any:
+    """Numbers and arrays of numbers, with their kinds."""
+    if isinstance(value, Enum):
+        return {"enum": f"{_name(type(value))}.{value.name}"}
+    if isinstance(value, Fraction):
+        return {"fraction": f"{value.numerator}/{value.denominator}"}
+    if type(value) is float:
+        return {"float": value.hex()}
+    if isinstance(value, bytes):
+        return {"bytes": value.hex()}
+    if isinstance(value, (np.integer, np.floating, np.bool_)) and type(value.item()) in (int, float, bool):
+        # A seven is a seven, also from an array.
+        return plain_form(value.item(), DEPTH)
+    if isinstance(value, np.ndarray):
+        if value.dtype == object:
+            return {"array": [list(value.shape), [plain_form(item, 1) for item in value.ravel().tolist()]]}
+        kind = value.dtype.newbyteorder("<") if value.dtype.byteorder != "|" else value.dtype
+        raw = np.ascontiguousarray(value, dtype=kind).tobytes()
+        return {"array": [str(value.dtype), list(value.shape), hashlib.sha256(raw).hexdigest()]}
+    if hasattr(value, "tocoo") and hasattr(value, "shape"):
+        entries = value.tocoo()
+        order = np.lexsort((entries.col, entries.row))
+        parts = [plain_form(np.asarray(part)[order]) for part in (entries.row, entries.col, entries.data)]
+        return {"matrix": [list(value.shape), *parts]}
+    return None
+
+
+def _object(value: Any, depth: int) -> dict[str, Any]:
+    kind = type(value)
+    if isinstance(value, (Query, Policy)) or (hasattr(value, "to_spec") and hasattr(value, "fingerprint")):
+        return {"class": _name(kind), "fingerprint": str(value.fingerprint)}
+    own = getattr(value, "as_asked", None)
+    if callable(own):
+        return {"class": _name(kind), "asked": plain_form(own(), depth + 1)}
+    if hasattr(value, "to_spec"):
+        return {"class": _name(kind), "spec": plain_form(value.to_spec(), depth + 1)}
+    if not is_dataclass(value) or isinstance(value, type):
+        return {"class": _name(kind), "holds": _holds(value, depth)}
+    foreign = not _ours(kind)
+    listed = [field for field in fields(value) if foreign or field.compare or field.repr]
+    _check_no_more(value, {field.name for field in fields(value)})
+    told = {field.name: plain_form(getattr(value, field.name), depth + 1) for field in listed}
+    form = {"class": _name(kind), "fields": told}
+    shared = _shared(kind, depth)
+    return {**form, "shared": shared} if shared else form
+
+
+def _ours(kind: type) -> bool:
+    return kind.__module__.startswith("policygraph.")
+
+
+def _shared(kind: type, depth: int) -> dict[str, Any]:
+    """What the classes of others keep for all their objects: settings as well, since they can be set."""
+    return {
+        f"{_name(each)}.{name}": plain_form(value, depth + 1)
+        for each in kind.__mro__
+        if each is not object and not _ours(each)
+        for name, value in vars(each).items()
+        if not _is_code(name, value)
+    }
+
+
+def _is_code(name: str, value: Any) -> bool:
+    made = (FunctionType, classmethod, staticmethod, property, cached_property, MemberDescriptorType)
+    return name.startswith(("__", "_abc_")) or isinstance(value, made)
+
+
+def _holds(value: Any, depth: int) -> Any:
+    """All that an object of the library holds, but for what it has worked out from that."""
+    kind = type(value)
+    if not _ours(kind) or not hasattr(value, "__dict__"):
+        raise UnknowableError(kind)
+    held = {name: item for name, item in vars(value).items() if name not in _worked_out(kind)}
+    return plain_form(held, depth + 1)
+
+
+def _worked_out(kind: type) -> set[str]:
+    return {
+        name
+        for each in kind.__mro__
+        for name, made in vars(each).items()
+        if isinstance(made, cached_property)
+    }
+
+
+def _check_no_more(value: Any, known: set[str]) -> None:
+    """Refuse an object that holds more than its fields: a subclass may have settings that its dataclass does not list."""
+    kind = type(value)
+    slots = {name for each in kind.__mro__ for name in getattr(each, "__slots__", ()) if hasattr(value, name)}
+    more = (
+        (set(getattr(value, "__dict__", {})) | slots)
+        - known
+        - _worked_out(kind)
+        - {"__dict__", "__weakref__"}
+        # a note that a clock ended the search for what the fields hold; it says nothing of what they are
+        - {"_cut_short"}
+    )
+    if more:
+        raise UnknowableError(kind)
+
+
+def _name(kind: type) -> str:
+    if "<locals>" in kind.__qualname__ or kind.__module__ == "__main__":
+        # Two classes of one name can be made inside a function, or in two programs, and differ in what they do.
+        raise UnknowableError(kind)
+    # Where a class of the library stands may change; what it is called may not.
+    home = "policygraph" if _ours(kind) else kind.__module__
+    return f"{home}.{kind.__qualname__}"
+
+
+class Fingerprinted(Protocol):
+    """Anything that has a fingerprint."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Stable name of the content."""
+
+
+def request_of(
+    query: Fingerprinted, policy: Policy, loss: Loss, mechanism: Any, source: Source, data: Identity
+) -> str | None:
+    """Fingerprint of a request, for the ledger; None where the mechanism cannot be told from others of its kind.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"age": 2})
+    >>> query, policy = pg.queries.identity(domain), pg.Policy(domain)
+    >>> known = identify([1, 2], query, policy)
+    >>> requests = [request_of(query, policy, pg.Epsilon(1), asked, pg.SeededSource(1), known) for asked in (None, "auto", pg.Laplace())]
+    >>> requests[0] == requests[1], requests[0] == requests[2]
+    (True, False)
+    """
+    asked = mechanism_as_asked(mechanism)
+    if asked is None:
+        return None
+    return request_fingerprint(
+        query=query.fingerprint,
+        policy=policy.fingerprint,
+        loss=loss,
+        mechanism={
+            "version": VERSION,
+            "asked": asked,
+            "source": "secure" if source.private else source.describe(),
+        },
+        data=data.content,
+    )
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What data are known by.
+
+    Attributes
+    ----------
+    account
+        What the ledger knows the data set by: the fingerprint of its content, or of the name that its counts were given.
+    content
+        Fingerprint of the content and of how it is read; for requests only.
+    counts
+        The counts, where they had to be made to know it.
+    records
+        The records as they were opened, where they were not counted: whoever counts them need not open them again.
+    """
+
+    account: str
+    content: str
+    counts: Any = None
+    records: Records | None = field(default=None, compare=False)
+
+    def check(self, counts: Any) -> None:
+        """Raise when the data were changed between being identified and being counted."""
+        if counts.fingerprint != self.account:
+            raise DataError(
+                "the data changed while they were being counted: expected them at rest. Nothing was charged. Ask again.",
+                code="data.changed",
+            )
+
+
+def identify(
+    data: Any,
+    query: Query | None,
+    policy: Policy,
+    columns: Mapping[str, str] | None = None,
+    edges: Mapping[str, str] | None = None,
+) -> Identity:
+    """Know data by their content and by how they are read, with no more work than that needs.
+
+    Files are known by their bytes and frames by their rows, and are not counted for it. Counts that somebody made elsewhere are known by
+    every one of them, beside the name or the file that they came with.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"age": 2})
+    >>> one, same, other = (identify(data, None, pg.Policy(domain)) for data in ([1, 2], (1, 2), [2, 1]))
+    >>> one.content == same.content, one.content == other.content
+    (True, False)
+    """
+    if isinstance(data, (Counts, MeasuredCounts)):
+        return _of_counts(data)
+    measure = query.measure if isinstance(query, MeasureQuery) else None
+    if is_histogram(data, policy.domain) and measure is None:
+        return _of_counts(read_data(data, policy, columns, edges))
+    if isinstance(policy.domain, Network) and not (isinstance(data, Files) or are_paths(data)):
+        return _of_counts(read_data(data, policy, columns, edges))
+    if measure is not None:
+        _check_records(data, policy, edges)
+    network = isinstance(policy.domain, Network)
+    found = files_by_bytes(data) if network else open_source(data)
+    account = found.fingerprint()
+    said = how_read(data, *_as_default(columns, edges, network))
+    # An edge list is opened once more, with its ends.
+    records = None if network else found
+    return Identity(account, digest("read", account, *found.told(), said), records=records)
+
+
+def _as_default(
+    columns: Mapping[str, str] | None, edges: Mapping[str, str] | None, network: bool
+) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Names of columns and rules for edges without those that are so anyway: to say them changes nothing."""
+    named = dict(columns or {})
+    if network and columns is not None:
+        # The ends of an edge are the columns of these names once columns are given, and the first two otherwise.
+        named = {end: named.get(end, end) for end in ("from", "to")}
+    elif not network:
+        named = {name: column for name, column in named.items() if name != column}
+    return named, {name: rule for name, rule in (edges or {}).items() if rule != "error"}
+
+
+def read(
+    data: Any,
+    query: Query | None,
+    policy: Policy,
+    columns: Mapping[str, str] | None = None,
+    edges: Mapping[str, str] | None = None,
+) -> Any:
+    """Read what a query is about: counts of cells, or counts and sums for a measure."""
+    if not isinstance(query, MeasureQuery):
+        return read_data(data, policy, columns, edges)
+    if isinstance(data, MeasuredCounts):
+        return data
+    _check_records(data, policy, edges)
+    unknown = dict(policy.unknown) if isinstance(policy.unknown, tuple) else policy.unknown
+    return count_measure(data, query.domain, query.measure, unknown=unknown, columns=columns)
+
+
+def _check_records(data: Any, policy: Policy, edges: Mapping[str, str] | None) -> None:
+    """Refuse data without the values that a measure is about."""
+    if edges or is_histogram(data, policy.domain):
+        raise InputError(
+            "sums and averages need records with their values: expected a file, a frame, or MeasuredCounts.",
+            code="measure.data",
+        )
+
+
+def files_by_bytes(data: Any) -> Records:
+    """Files that are known by their bytes, whatever their kind is and however they are read."""
+    if is_database(data):
+        return open_source(data)
+    files = data if isinstance(data, Files) else Files(data)
+    paths, keep = fetched(resolve_all(files)[1])
+    return Records(
+        "the files", lambda statement: None, (),
+        stamps=stamps_of(paths), keep=keep, folders=folders_of(files, paths),
+    )  # fmt: skip
+
+
+def _of_counts(counts: Any) -> Identity:
+    inner = counts.counts if isinstance(counts, MeasuredCounts) else counts
+    parts = ["counts", counts.fingerprint, repr(inner.domain.to_spec()), *_numbers(inner)]
+    if isinstance(counts, MeasuredCounts):
+        parts += [repr(counts.measure.to_spec()), _hash(np.asarray(counts.sums(counts.domain.names)))]
+    return Identity(counts.fingerprint, digest(*parts), counts)
+
+
+def _numbers(counts: Counts) -> list[str]:
+    """All counts as digests; cells without records are left out, so that any domain has an end."""
+    if isinstance(counts.domain, Network) or counts.domain.size <= DENSE:
+        at, many = counts.sparse()
+        return [_hash(at), _hash(many)]
+    cells, many = counts.filled(counts.domain.names)
+    order = np.lexsort(cells.T[::-1])
+    return [_hash(cells[order]), _hash(many[order])]
+
+
+def _hash(array: Any) -> str:
+    return hashlib.sha256(np.ascontiguousarray(array, dtype="<i8").tobytes()).hexdigest()

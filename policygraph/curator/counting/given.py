@@ -1,0 +1,67 @@
+"""Data of any kind as counts of cells: histograms, tables, edge lists. Owns :func:`read_data`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from policygraph.errors import InputError
+from policygraph.model.domain import Network
+from policygraph.model.policy import Policy
+
+__all__ = ["ends_of", "is_histogram", "read_data"]
+
+
+def read_data(
+    data: Any,
+    policy: Policy,
+    columns: Mapping[str, str] | None = None,
+    edges: Mapping[str, str] | None = None,
+) -> Any:
+    """Count records into the cells of a policy's domain, or take counts as they are."""
+    from policygraph.curator.counting import Counts, count_cells, read_edges
+
+    if isinstance(data, Counts):
+        return data
+    domain = policy.domain
+    if edges and not isinstance(domain, Network):
+        raise InputError(
+            "edges= is about edge lists: expected none for a table.", code="release.edges", value=edges
+        )
+    if is_histogram(data, domain):
+        return Counts.from_vector(domain, data)
+    if isinstance(domain, Network):
+        ends = ends_of(columns)
+        duplicates, loops = _edge_rules(edges)
+        return read_edges(
+            data, domain, columns=ends, unknown=policy.unknown, duplicates=duplicates, loops=loops
+        )
+    unknown = dict(policy.unknown) if isinstance(policy.unknown, tuple) else policy.unknown
+    return count_cells(data, domain, unknown=unknown, columns=columns)
+
+
+def ends_of(columns: Mapping[str, str] | None) -> list[str] | None:
+    """The two columns of the ends of edges, where they are said."""
+    return None if columns is None else [columns.get(end, end) for end in ("from", "to")]
+
+
+def _edge_rules(edges: Mapping[str, str] | None) -> tuple[str, str]:
+    given = dict(edges or {})
+    if not set(given) <= {"duplicates", "loops"}:
+        raise InputError(
+            f"edges={given!r}: expected rules such as {{'duplicates': 'merge', 'loops': 'drop'}}.",
+            code="release.edges",
+            value=edges,
+        )
+    return given.get("duplicates", "error"), given.get("loops", "error")
+
+
+def is_histogram(data: Any, domain: Any) -> bool:
+    """Whether data are counts: any list of numbers, or any array, but for the square matrix of a network."""
+    if isinstance(data, (list, tuple)):
+        return all(isinstance(x, (int, float, np.number)) for x in data)
+    if not isinstance(data, np.ndarray):
+        return False
+    return not (isinstance(domain, Network) and data.shape == (domain.order, domain.order))

@@ -1,0 +1,396 @@
+"""Where records come from: files, frames, DuckDB relations. Owns :class:`Source` and ``open_source``.
+
+Every source becomes one table in SQL, so that counting is one statement whatever the user hands in. Nothing about a record is guessed from the
+rows: reading is a part of the mechanism, and one record more may change one count only.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import numpy.typing as npt
+
+from policygraph.curator.counting import sql
+from policygraph.curator.counting.reading import Files, are_paths, is_database, suffix_of
+from policygraph.curator.counting.values import family, told_apart
+from policygraph.errors import DataError, InputError
+
+__all__ = ["TABLE", "Source", "connect", "digest", "locked", "named", "open_source"]
+
+TABLE = "policygraph_source"
+"""Name under which a source is read in SQL."""
+
+BATCH = 1 << 18
+Stamp = tuple[str, int, int, int]
+Ask = Callable[[str], Any]
+Explain = Callable[[Exception], DataError | None]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Source:
+    """Records that DuckDB can read, as often as needed.
+
+    Attributes
+    ----------
+    label
+        How errors name it.
+    ask
+        Gives the DuckDB relation of a SELECT over ``TABLE``.
+    columns
+        For each column its name as the user knows it, its name in the engine and its kind (``counting.values``).
+    textual
+        Whether every value is text because the format has no types (CSV).
+    stamps
+        Name, size, time of change and inode of the files behind it; empty for anything else.
+    keep
+        Objects that must live as long as the source.
+    records
+        How many records there are, where that was counted when the source was opened.
+    explain
+        Finds the place of what the engine could not read.
+    folders
+        For each file what its folders say, where they are columns.
+    loose
+        Whether the names of the columns come from the records (JSON), so that one record more may add some.
+    guessed
+        Whether its first line was taken for names of columns because it names no nodes; it may be a record.
+    failure
+        What is wrong with the records; raised when they are first asked for, so that a wrong column is told before.
+    """
+
+    label: str
+    ask: Ask
+    columns: tuple[tuple[str, str, str], ...]
+    textual: bool = False
+    stamps: tuple[Stamp, ...] = ()
+    keep: tuple[Any, ...] = ()
+    records: int | None = None
+    explain: Explain | None = None
+    failure: DataError | None = None
+    folders: tuple[str, ...] = ()
+    loose: bool = False
+    guessed: bool = False
+
+    def run(self, statement: str) -> Iterator[dict[str, npt.NDArray[Any]]]:
+        """Answer an SQL statement over ``TABLE`` whose columns are integers, batch by batch; NULL becomes -1."""
+        import duckdb
+
+        self.check_readable()
+        try:
+            answer = self.ask(statement)
+            # to_arrow_reader is the successor of fetch_record_batch, which DuckDB 2 gave up.
+            read = getattr(answer, "to_arrow_reader", None) or answer.fetch_record_batch
+            for batch in read(BATCH):
+                yield {
+                    name: (column.fill_null(-1) if column.null_count else column).to_numpy(
+                        zero_copy_only=False
+                    )
+                    for name, column in zip(batch.schema.names, batch.columns, strict=True)
+                }
+        except duckdb.Error as cause:
+            raise self._unreadable(cause) from cause
+        self.check_unchanged()
+
+    def _unreadable(self, cause: Exception) -> DataError:
+        return (self.explain(cause) if self.explain is not None else None) or unreadable(self.label, cause)
+
+    def rows_of(self, statement: str) -> list[tuple[Any, ...]]:
+        """Answer an SQL statement with a small result, as a list of rows."""
+        import duckdb
+
+        self.check_readable()
+        try:
+            rows: list[tuple[Any, ...]] = self.ask(statement).fetchall()
+        except duckdb.Error as cause:
+            raise self._unreadable(cause) from cause
+        self.check_unchanged()
+        return rows
+
+    def check_readable(self) -> None:
+        """Raise when the records are known to be malformed."""
+        if self.failure is not None:
+            raise self.failure
+
+    def check_unchanged(self) -> None:
+        """Raise when a file was written to since the source was opened: its fingerprint would be another's."""
+        if self.stamps != stamps_of([path for path, *_ in self.stamps]):
+            raise DataError(
+                f"{self.label} changed while it was being counted: expected a file at rest. Count it again.",
+                code="data.changed",
+                value=self.label,
+            )
+
+    @cached_property
+    def digests(self) -> tuple[str, ...]:
+        """SHA-256 of each file behind it, in the order of its stamps."""
+        found = []
+        for path, *_ in self.stamps:
+            with Path(path).open("rb") as file:
+                found.append(hashlib.file_digest(file, "sha256").hexdigest())
+        self.check_unchanged()
+        return tuple(found)
+
+    def told(self) -> list[str]:
+        """What the records depend on beside :meth:`fingerprint`, which is for accounts: the same for the same records, wherever they lie.
+
+        Notes
+        -----
+        Folders that are columns are records too: ``sex=F`` may become ``sex=M`` while no byte of a file changes. And 1.0 in a column of
+        numbers is the label 1, where the text "1.0" is not.
+        """
+        if not self.stamps:
+            return ["columns", *(f"{name!r}: {family(kind)}" for name, _, kind in sorted(self.columns))]
+        kinds = sorted({suffix_of(path) for path, *_ in self.stamps})
+        folders = self.folders or ("",) * len(self.stamps)
+        return [
+            "files",
+            *kinds,
+            *sorted(f"{each} {at}" for each, at in zip(self.digests, folders, strict=True)),
+        ]
+
+    def fingerprint(self) -> str:
+        """Name the data set by its content.
+
+        Notes
+        -----
+        Files: SHA-256 of their bytes (of the sorted list of digests, so that neither the names nor the order of several
+        files matter). It covers every column, also those that no policy reads: two policies over one file
+        then charge one budget. Anything else: the row count and the sum over rows of a 64-bit half of the MD5
+        of all columns as text, each after its length and with a sign of its own for no value, columns sorted by name, so that the order of
+        rows and columns, and the width of number types, do not matter. MD5 rather than the engine's own hash, since that one changes between versions
+        of the engine, and an upgrade would look like new data. It guards against mistakes: who
+        wants to pass one data set off as two can always copy it, so the ledger trusts its curator in this.
+        """
+        self.check_readable()
+        if self.stamps:
+            return digest("files", *sorted(self.digests))
+        listed = sorted(self.columns)
+        texts = [told_apart(sql.name(column), kind) for _, column, kind in listed]
+        row = f"md5_number_lower(concat({', '.join(texts)}))"
+        statement = f"SELECT count(*), CAST(coalesce(sum(CAST({row} AS HUGEINT)), 0) AS VARCHAR) FROM {TABLE}"
+        [(count, total)] = self.rows_of(statement)
+        return digest("rows, told apart", *(given for given, _, _ in listed), str(count), str(total))
+
+
+def named(name: str) -> str:
+    """Fingerprint of a data set that its curator has named.
+
+    Examples
+    --------
+    >>> named("survey 2024") == named("survey 2024") != named("survey 2025")
+    True
+    """
+    if not isinstance(name, str) or not name.strip():
+        raise InputError(
+            f"name={name!r}: expected the name of the data set as text.", code="data.name", value=name
+        )
+    return digest("name", name)
+
+
+def digest(*parts: str) -> str:
+    """SHA-256 of texts, each after its length, so that no two lists of texts run into the same bytes.
+
+    Examples
+    --------
+    >>> digest("ab", "c") == digest("a", "bc")
+    False
+    """
+    whole = hashlib.sha256()
+    for part in parts:
+        raw = part.encode()
+        whole.update(len(raw).to_bytes(8, "big") + raw)
+    return whole.hexdigest()
+
+
+def connect() -> Any:
+    """Open a private DuckDB in memory that need not keep rows in order and never loads code from elsewhere."""
+    import duckdb
+
+    connection = duckdb.connect(
+        config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    )
+    connection.execute("SET preserve_insertion_order = false")
+    # Times with a zone are printed in this one, on every machine.
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+def locked(connection: Any, paths: Sequence[str] = ()) -> Any:
+    """Shut a private DuckDB off from all files but some, for good."""
+    # The engine expands patterns, and looks whether a pattern is allowed before it does.
+    whole = [os.path.abspath(path) for path in paths]
+    given = [*whole, *(glob.escape(path) for path in whole)]
+    connection.execute(f"SET allowed_paths = {sql.listing(given)}")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def unreadable(label: str, cause: Exception) -> DataError:
+    """Return the error for what the engine could not read, without the options of the engine that nobody here can set."""
+    text = str(cause)
+    found = re.search(r"Line: (\d+)", text)
+    near = f" near line {found.group(1)}" if found else ""
+    if "CSV Error" in text or "CSV Parser" in text or "sniffing" in text:
+        text = f"the engine cannot make out its lines and columns{near}. Look for quotes that are not closed, and for lines "
+        text += "with more or fewer values than there are columns."
+    elif "utf-8" in text.lower() or "unicode" in text.lower():
+        text = f"it is not UTF-8 text{near}. Save it as UTF-8."
+    return DataError(f"{label} cannot be read: {text}", code="data.unreadable", value=label)
+
+
+def check_plain(path: str) -> None:
+    """Refuse a pipe or a device: data are read more than once, which neither can give."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return
+    if not stat.S_ISREG(mode):
+        what = "a folder" if stat.S_ISDIR(mode) else "a pipe" if stat.S_ISFIFO(mode) else "no ordinary file"
+        raise DataError(
+            f"{path} is {what}: expected a file, since data are read more than once. Write the data into a file, and give its path.",
+            code="data.no-file",
+            value=path,
+        )
+
+
+def stamps_of(paths: list[str]) -> tuple[Stamp, ...]:
+    """Name, size, time of change and inode of files."""
+    out = []
+    for path in paths:
+        try:
+            found = os.stat(path)
+        except (OSError, ValueError) as cause:
+            raise DataError(
+                f"{path}: no such file, or not readable.", code="data.no-file", value=path
+            ) from cause
+        out.append((path, found.st_size, found.st_mtime_ns, found.st_ino))
+    return tuple(out)
+
+
+def open_source(data: Any) -> Source:
+    """Make a source of anything that can be counted.
+
+    Parameters
+    ----------
+    data
+        A path, a pattern, a folder or a list of paths (CSV, Parquet or JSON), or :class:`Files` with them; ``duckdb://file.db?table=name``;
+        a pair of a DuckDB connection and a SELECT; a DuckDB relation; or a frame (pandas, polars, Arrow, or any object with the Arrow stream or the
+        dataframe interchange interface).
+
+    Raises
+    ------
+    DataError
+        When there is nothing to read.
+    """
+    if isinstance(data, Source):
+        return data
+    if are_paths(data):
+        data = Files(data)
+    if isinstance(data, Files):
+        if is_database(data):
+            if data.options():
+                raise InputError(
+                    f"{data.data}: {', '.join(data.options())} are about text files: expected none for a DuckDB table.",
+                    code="data.options",
+                    value=data.options(),
+                )
+            return _from_database(str(data.data))
+        from policygraph.curator.counting.files import from_files
+
+        return from_files(data)
+    if isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], str) and hasattr(data[0], "sql"):
+        return selected("the query", data[0], data[1].strip().rstrip(";"))
+    if hasattr(data, "query") and hasattr(data, "fetchall") and hasattr(data, "types"):
+        return source_of("the relation", lambda statement: data.query(TABLE, statement), keep=(data,))
+    from policygraph.curator.counting.frames import from_frame
+
+    return from_frame(data)
+
+
+def selected(label: str, connection: Any, select: str, **more: Any) -> Source:
+    """Make a source of a SELECT; as part of each statement, so that nothing is created in the user's database."""
+
+    def ask(statement: str) -> Any:
+        return connection.sql(f"WITH {TABLE} AS NOT MATERIALIZED ({select}) {statement}")
+
+    more["keep"] = (connection, *more.get("keep", ()))
+    return source_of(label, ask, **more)
+
+
+def source_of(
+    label: str, ask: Ask, columns: Sequence[tuple[str, str, str]] | None = None, **more: Any
+) -> Source:
+    """Make a source of the way to ask it."""
+    import duckdb
+
+    if columns is None:
+        try:
+            relation = ask(f"SELECT * FROM {TABLE}")
+            columns = [
+                (name, name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)
+            ]
+        except duckdb.Error as cause:
+            raise unreadable(label, cause) from cause
+    return Source(label, ask, tuple(columns), **more)
+
+
+def _from_database(address: str) -> Source:
+    """Read a base table of a DuckDB file; a view could run anything, and read other files."""
+    import duckdb
+
+    parts = urlsplit(address)
+    path = unquote(parts.netloc + parts.path)
+    tables = parse_qs(parts.query).get("table", [])
+    if len(tables) != 1 or not path:
+        raise DataError(
+            f"{address}: expected duckdb://file.db?table=name.", code="data.address", value=address
+        )
+    stamps_of([path])
+    check_plain(path)
+    label = f"{path}, table {tables[0]}"
+    connection = connect()
+    try:
+        connection.execute(f"ATTACH {sql.literal(path)} AS given (TYPE duckdb, READ_ONLY)")
+        locked(connection)
+        wanted = sql.literal(tables[0])
+        where = f"database_name = 'given' AND schema_name = 'main' AND lower({{}}) = lower({wanted})"
+        found = connection.execute(
+            f"SELECT 'table' FROM duckdb_tables() WHERE {where.format('table_name')} UNION ALL "
+            f"SELECT 'view' FROM duckdb_views() WHERE {where.format('view_name')}"
+        ).fetchall()
+        others = connection.execute(
+            "SELECT table_name FROM duckdb_tables() WHERE database_name = 'given' AND schema_name = 'main' ORDER BY 1 LIMIT 13"
+        ).fetchall()
+    except duckdb.Error as cause:
+        raise unreadable(label, cause) from cause
+    if found != [("table",)]:
+        names = ", ".join(repr(name) for (name,) in others[:12]) + (", ..." if len(others) > 12 else "")
+        raise DataError(
+            f"{address}: {'a view' if found else 'no table'} {tables[0]!r}: expected a base table. "
+            + (
+                "A view runs a query, which may read anything: make a table of it, or give a DuckDB connection and a SELECT."
+                if found
+                else f"Its tables are {names}."
+                if others
+                else "It has no table."
+            ),
+            code="data.view" if found else "data.unreadable",
+            value=tables[0],
+        )
+    return selected(label, connection, f"SELECT * FROM given.main.{sql.name(tables[0])}")
+
+
+def escaped(paths: list[str]) -> str:
+    """Write paths as an SQL list; the engine expands patterns and ~ itself and knows addresses, so [ and * in names are escaped and paths are made whole."""
+    return sql.listing([glob.escape(os.path.abspath(path)) for path in paths])

@@ -1,0 +1,345 @@
+"""Counting the records of a table into cells. Owns ``count_cells``.
+
+One GROUP BY inside DuckDB does the work; only cells and their counts come out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from policygraph.curator.counting import sql
+from policygraph.curator.counting.counts import DENSE, Counts, Ints
+from policygraph.curator.counting.labels import Coder, coder
+from policygraph.curator.counting.source import TABLE, Source, named, open_source
+from policygraph.curator.counting.values import plain, printed
+from policygraph.errors import DataError, InputError
+from policygraph.model.domain import Domain, Label
+
+__all__ = ["count_cells"]
+
+Unknown = str | Mapping[str, Label]
+SHOWN = 5
+TOGETHER = 1 << 18
+"""Cuboids of at most so many cells are counted together, batch by batch; larger ones by a GROUP BY of their own."""
+SMALL = 100_000
+"""Up to so many cells, text is grouped before it is looked up, so that a label is looked up once and not per row."""
+
+
+def count_cells(
+    data: Any,
+    domain: Domain,
+    *,
+    unknown: Unknown = "error",
+    columns: Mapping[str, str] | None = None,
+    name: str | None = None,
+) -> Counts:
+    """Count the records of a table into the cells of a domain.
+
+    Parameters
+    ----------
+    data
+        A path, a pattern or a folder (CSV, Parquet, JSON), :class:`Files` with it and how it is read, ``duckdb://file.db?table=name``, a frame
+        (pandas, polars, Arrow), a DuckDB relation, or a pair of a DuckDB connection and a SELECT.
+    domain
+        The domain; each attribute is read from the column of its name.
+    unknown
+        What to do with a record that has no value, or one outside the domain: ``"error"``, ``"drop"`` (leave it
+        out), or for some attributes the label it counts under.
+    columns
+        Column of an attribute where it has another name.
+    name
+        Name of the data set in the budget ledger; by default it is known by its content.
+
+    Returns
+    -------
+    Counts
+        Private.
+
+    Raises
+    ------
+    DataError
+        For a missing column, and for values outside the domain, with the values and how many rows carry each.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> people = pyarrow.table({"sex": ["F", "M", "F"], "age": [0, 1, 0]})
+    >>> count_cells(people, Domain({"sex": ["F", "M"], "age": 2})).vector().tolist()
+    [2, 0, 0, 1]
+    """
+    if not isinstance(domain, Domain):
+        raise InputError(
+            f"domain={domain!r}: expected a Domain. Edges of a network are read by read_edges.",
+            code="data.domain",
+            value=domain,
+        )
+    others = _read_rule(domain, unknown)
+    if name is not None:
+        named(name)
+    source = open_source(data)
+    tally = _Tally(source, domain, _find_columns(source, domain, columns), others)
+    fingerprint = source.fingerprint() if name is None else named(name)
+    if domain.size <= DENSE:
+        whole, missed = tally.cells(domain.names)
+        rows = int(whole.sum())
+    else:
+        rows, missed = tally.fitting()
+    if missed and unknown != "drop":
+        raise tally.misfit(rows + missed, missed)
+    tally.check_none_lost(rows + missed)
+    if domain.size <= DENSE:
+        return Counts._checked(domain, whole, fingerprint, missed)
+    # Once every record is known to fit, a reading needs the columns it counts and no others.
+    return Counts(
+        domain,
+        fingerprint,
+        rows,
+        missed,
+        _tally=partial(tally.many, clean=not missed),
+        _filled=partial(tally.filled, clean=not missed),
+    )
+
+
+def _read_rule(domain: Domain, unknown: Unknown) -> dict[str, int]:
+    """Check the rule for unknown values; return the position of the label they count under, by attribute."""
+    if isinstance(unknown, Mapping):
+        return {name: domain.code(name, label) for name, label in unknown.items()}
+    if unknown not in ("error", "drop"):
+        raise InputError(
+            f'unknown={unknown!r}: expected "error", "drop", or a label for some attributes such as '
+            '{"age": "other"}.',
+            code="data.unknown-rule",
+            value=unknown,
+        )
+    return {}
+
+
+def _find_columns(
+    source: Source, domain: Domain, columns: Mapping[str, str] | None
+) -> dict[str, tuple[str, str]]:
+    """Engine name and type of the column of each attribute."""
+    for attribute in columns or {}:
+        domain.axis(attribute)
+    given = [shown for shown, _, _ in source.columns]
+    found: dict[str, tuple[str, str]] = {}
+    problems = []
+    for attribute in domain.names:
+        wanted = (columns or {}).get(attribute, attribute)
+        matches = [(at, kind) for shown, at, kind in source.columns if shown == wanted]
+        if len(matches) == 1:
+            found[attribute] = matches[0]
+            continue
+        what = (
+            f"{attribute}: no column {wanted!r}"
+            if not matches
+            else f"{attribute}: {len(matches)} columns {wanted!r}"
+        )
+        lowered = {shown.strip().lower(): shown for shown in given}
+        near = get_close_matches(wanted.lower(), list(lowered), n=1)
+        problems.append(what + (f" (did you mean {lowered[near[0]]!r}?)" if near and not matches else ""))
+    if not problems:
+        return found
+    shown_names = ", ".join(repr(column) for column in given[:12]) + (", ..." if len(given) > 12 else "")
+    labels = {str(label) for attribute in domain.names for label in domain.labels(attribute)[:1000]}
+    headless = source.textual and len(problems) == len(domain.names) and any(x in labels for x in given)
+    advice = (
+        "Its first line looks like a record: put a line with the names of the columns before it."
+        if headless
+        else 'Its header line has none of , ; | and tab: say what stands between the values, [data] delimiter = "^" in the policy file, say, '
+        'or pg.Files(path, delimiter="^") in Python.'
+        if source.textual and len(given) == 1 and any(name in given[0] for name in domain.names)
+        else 'Rename the columns, or say which column an attribute is read from: [data] columns = {age = "age in years"} in the policy '
+        "file, say, or columns in Python."
+    )
+    raise DataError(
+        f"{source.label}: {'; '.join(problems)}. Its columns are {shown_names}. {advice}",
+        code="data.no-header" if headless else "data.missing-column",
+        problems=problems,
+        columns=given,
+    )
+
+
+class _Tally:
+    """A source together with the way from its columns to cells."""
+
+    def __init__(
+        self, source: Source, domain: Domain, columns: dict[str, tuple[str, str]], others: dict[str, int]
+    ) -> None:
+        self.source, self.domain, self.columns, self.others = source, domain, columns, others
+        self.integer = "INTEGER" if domain.size < 2**31 else "BIGINT"
+        self.coders: dict[str, Coder] = {
+            name: coder(
+                f"r.v{i}",
+                plain("", columns[name][1])[1],
+                domain.labels(name),
+                f"labels{i}_",
+                textual=source.textual,
+                integer=self.integer,
+            )
+            for i, name in enumerate(domain.names)
+        }
+
+    def value(self, name: str) -> str:
+        """SQL of what is looked up for an attribute."""
+        column, kind = self.columns[name]
+        return plain(sql.name(column), kind)[0]
+
+    def _coded(self, *, group: bool, values: bool = False, names: tuple[str, ...] | None = None) -> str:
+        """SELECT of n (how many rows), c0, c1, ... (positions of labels, NULL for none) and, if asked, v0, v1, ..."""
+        used = [(i, name) for i, name in enumerate(self.domain.names) if names is None or name in names]
+        raw = ", ".join(f"{self.value(name)} AS v{i}" for i, name in used)
+        inner = f"SELECT {raw}, {'count(*)' if group else '1'} AS n FROM {TABLE}" + (
+            " GROUP BY ALL" if group else ""
+        )
+        codes = []
+        for i, name in used:
+            code = self.coders[name].code
+            codes.append(
+                f"coalesce({code}, {self.others[name]}) AS c{i}" if name in self.others else f"{code} AS c{i}"
+            )
+        joins = " ".join(join for _, name in used for join in self.coders[name].joins)
+        also = ", r.* EXCLUDE (n)" if values else ""
+        return f"SELECT r.n AS n, {', '.join(codes)}{also} FROM ({inner}) AS r {joins}"
+
+    def cells(self, names: tuple[str, ...], *, clean: bool = False) -> tuple[Ints, int]:
+        """Counts over some attributes, and how many records have a value outside the domain.
+
+        ``clean``: every record is known to fit the domain, so that the columns of other attributes are not read.
+        """
+        part = self.domain.project(names)
+        read = part if clean else self.domain
+        group = read.size <= SMALL and any(self.coders[name].by_text for name in read.names)
+        index = ""
+        for name, size in zip(part.names, part.shape, strict=True):
+            code = f"c{self.domain.axis(name)}"
+            index = f"({index} * {size} + {code})" if index else code
+        others = [f"c{i} IS NULL" for i, name in enumerate(self.domain.names) if name not in part.names]
+        if others and not clean:
+            index = f"CASE WHEN {' OR '.join(others)} THEN NULL ELSE {index} END"
+        how_many = "CAST(sum(n) AS BIGINT)" if group else "count(*)"
+        coded = self._coded(group=group, names=part.names if clean else None)
+        statement = f"SELECT {index} AS cell, {how_many} AS n FROM ({coded}) GROUP BY 1"
+        out = np.zeros(part.size, dtype=np.int64)
+        missed = 0
+        for batch in self.source.run(statement):
+            at, n = batch["cell"], batch["n"]
+            fits = at >= 0
+            out[at[fits]] += n[fits]
+            missed += int(n[~fits].sum())
+        return out, missed
+
+    def many(self, sets: Sequence[tuple[str, ...]], *, clean: bool = False) -> list[Ints]:
+        """Counts over several sets of attributes, the small ones together in one reading of the records."""
+        parts = [self.domain.project(names) for names in sets]
+        together = [at for at, part in enumerate(parts) if part.size <= TOGETHER]
+        out: list[Ints] = [np.zeros(part.size, dtype=np.int64) for part in parts]
+        for at in set(range(len(sets))).difference(together if len(together) > 1 else ()):
+            out[at] = self.cells(sets[at], clean=clean)[0]
+        if len(together) <= 1:
+            return out
+        needed = {name for at in together for name in sets[at]} if clean else set(self.domain.names)
+        coded = self._coded(group=False, names=tuple(needed))
+        axes = [
+            [(f"c{self.domain.axis(n)}", len(self.domain.labels(n))) for n in part.names] for part in parts
+        ]
+        columns = {f"c{self.domain.axis(name)}" for name in needed}
+        for batch in self.source.run(f"SELECT {', '.join(sorted(columns))} FROM ({coded})"):
+            # Positions in a table of at most TOGETHER cells fit 32 bits, which halves the traffic of the memory.
+            codes = {column: batch[column].astype(np.int32) for column in columns}
+            fits = np.logical_and.reduce([code >= 0 for code in codes.values()])
+            if not fits.all():
+                codes = {column: code[fits] for column, code in codes.items()}
+            for at in together:
+                index = codes[axes[at][0][0]]
+                for column, size in axes[at][1:]:
+                    index = index * np.int32(size) + codes[column]
+                out[at] += np.bincount(index, minlength=len(out[at]))
+        return out
+
+    def filled(self, names: tuple[str, ...], *, clean: bool = False) -> tuple[Ints, Ints]:
+        """Positions of the cells over some attributes that hold a record, one row each, and their counts."""
+        coded = self._coded(group=False, names=names if clean else None)
+        kept = [f"c{self.domain.axis(name)}" for name in names]
+        others = [] if clean else [f"c{i} IS NOT NULL" for i in range(len(self.domain.names))]
+        where = f" WHERE {' AND '.join(others)}" if others else ""
+        statement = f"SELECT {', '.join(kept)}, count(*) AS n FROM ({coded}){where} GROUP BY ALL"
+        cells, counts = [np.zeros((0, len(names)), dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+        for batch in self.source.run(statement):
+            rows = np.stack([batch[column].astype(np.int64) for column in kept], axis=1)
+            fits = (rows >= 0).all(axis=1)
+            cells.append(rows[fits])
+            counts.append(batch["n"][fits].astype(np.int64))
+        return np.concatenate(cells), np.concatenate(counts)
+
+    def fitting(self) -> tuple[int, int]:
+        """How many records fit the domain, and how many do not."""
+        bad = " OR ".join(f"c{i} IS NULL" for i in range(len(self.domain.names)))
+        statement = f"SELECT count(*), count(*) FILTER (WHERE {bad}) FROM ({self._coded(group=False)})"
+        [(rows, missed)] = self.source.rows_of(statement)
+        return int(rows) - int(missed), int(missed)
+
+    def check_none_lost(self, counted: int) -> None:
+        """Compare with how many records there are, counted without any look-up: none may be lost or doubled on the way."""
+        there = self.source.records
+        if there is None:
+            [(there,)] = self.source.rows_of(f"SELECT count(*) FROM {TABLE}")
+        if counted != there:
+            raise DataError(
+                f"{self.source.label}: {there} rows, but {counted} were counted. The data changed meanwhile, or the "
+                "engine has a fault; nothing was released.",
+                code="data.lost",
+            )
+
+    def misfit(self, rows: int, missed: int) -> DataError:
+        """Return the error that names the values outside the domain, attribute by attribute."""
+        coded = self._coded(group=False, values=True)
+        lines, found = [], {}
+        for i, name in enumerate(self.domain.names):
+            statement = (
+                f"SELECT {printed(f'v{i}', plain('', self.columns[name][1])[1])}, count(*) AS n FROM ({coded}) WHERE c{i} IS NULL GROUP BY 1 "
+                "ORDER BY n DESC, 1"
+            )
+            worst = self.source.rows_of(f"SELECT *, count(*) OVER () FROM ({statement}) LIMIT {SHOWN}")
+            if not worst:
+                continue
+            found[name] = [(value, int(n)) for value, n, _ in worst]
+            parts = [
+                f"{'no value' if value is None else repr(value)} in {n:,} row{'s' if n != 1 else ''}"
+                for value, n in found[name]
+            ]
+            more = int(worst[0][2]) - len(worst)
+            lines.append(
+                f"  {name}: {', '.join(parts)}"
+                + (f", and {more:,} more values" if more else "")
+                + _hint(self.domain, name, [value for value, _ in found[name] if value is not None])
+            )
+        first = next(iter(found), self.domain.names[0])
+        name = first if re.fullmatch(r"[A-Za-z0-9_-]+", first) else f'"{first}"'
+        return DataError(
+            f"{self.source.label}: {missed:,} of {rows:,} rows do not fit the domain.\n"
+            + "\n".join(lines)
+            + "\nCorrect the data or the domain, or let the policy say what to do: in the table [data] of the policy file, "
+            f'unknown = "drop" leaves such rows out, unknown = {{other = {{{name} = ...}}}} counts them under the label that '
+            "is given, which the domain should have for this. In Python: Policy(..., unknown=...).",
+            code="data.unknown-value",
+            problems=found,
+            rows=missed,
+        )
+
+
+def _hint(domain: Domain, name: str, values: list[str]) -> str:
+    labels = domain.labels(name)
+    if isinstance(labels, range):
+        return f" (expected 0 to {len(labels) - 1})"
+    texts = {str(label).lower(): str(label) for label in labels[:1000]}
+    for value in values:
+        near = get_close_matches(value.strip().lower(), list(texts), n=1)
+        if near:
+            return f" (did you mean {texts[near[0]]!r} for {value!r}?)"
+    return f" (expected one of {', '.join(map(repr, labels[:8]))}{', ...' if len(labels) > 8 else ''})"

@@ -1,0 +1,351 @@
+"""The tables of a ledger file, the seals of its lines, and the checks that trust rests on.
+
+Owns the layout (``VERSION``) and its verification. May import ``errors`` and ``records``; gets an open
+connection from ``store``; ``upgrade`` brings files of the layout before to this one.
+
+Entries and marks are append-only. An entry is a limit or a charge; a mark says what a data set is called, how a policy reads,
+which key a charge waits with, and which release it was completed with. Each carries a digest over its own content and
+the digest before it, and the head says how many of each there are and how they end, under the key of the ledger: a changed, reordered, added or
+missing line is noticed. The seals guard against accidents and careless hands, not against an owner who
+rewrites the whole file or brings back an old copy: a ledger is only as honest as its keeper.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import sqlite3
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from policygraph.curator.ledger.records import canonical_json
+from policygraph.errors import LedgerError
+from policygraph.version import __version__
+
+__all__ = [
+    "APPLICATION_ID",
+    "CHUNK",
+    "ENTRY_COLUMNS",
+    "TABLES",
+    "VERSION",
+    "append",
+    "body_of",
+    "check_head",
+    "create_tables",
+    "erase_key",
+    "faults_of_entries",
+    "key_digest",
+    "mark",
+    "now",
+    "put_key",
+    "seal_head",
+    "squeeze",
+    "store_release",
+    "verify",
+]
+
+APPLICATION_ID = 0x50474C44
+VERSION = 3
+CHUNK = 1 << 24
+"""Bytes of a release in one row: one value of the file cannot hold more than some 10^9."""
+ENTRY_COLUMNS = (
+    "number, what, dataset, policy, loss, certified, request, content, composed, note, time, version, seal"
+)
+
+TABLES = (
+    """CREATE TABLE ledger (
+        only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+        identity TEXT NOT NULL, secret BLOB NOT NULL, created TEXT NOT NULL, version TEXT NOT NULL)""",
+    """CREATE TABLE datasets (dataset TEXT PRIMARY KEY NOT NULL, name TEXT UNIQUE)""",
+    """CREATE TABLE policies (policy TEXT PRIMARY KEY NOT NULL, description TEXT NOT NULL)""",
+    """CREATE TABLE entries (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        what TEXT NOT NULL CHECK (what IN ('limit', 'charge')),
+        dataset TEXT NOT NULL REFERENCES datasets (dataset),
+        policy TEXT REFERENCES policies (policy) CHECK ((policy IS NOT NULL) = (what = 'charge')),
+        loss TEXT NOT NULL, certified TEXT,
+        request TEXT CHECK ((request IS NOT NULL) = (what = 'charge')),
+        content TEXT CHECK (content IS NULL OR what = 'charge'),
+        composed INTEGER NOT NULL CHECK (composed IN (0, 1)),
+        note TEXT NOT NULL, time TEXT NOT NULL, version TEXT NOT NULL, seal TEXT NOT NULL)""",
+    """CREATE TABLE stored (
+        number INTEGER PRIMARY KEY REFERENCES entries (number),
+        time TEXT NOT NULL, bytes INTEGER NOT NULL, digest TEXT NOT NULL)""",
+    """CREATE TABLE chunks (
+        number INTEGER NOT NULL REFERENCES stored (number), place INTEGER NOT NULL, body BLOB NOT NULL,
+        PRIMARY KEY (number, place))""",
+    """CREATE TABLE keys (number INTEGER PRIMARY KEY REFERENCES entries (number), key BLOB NOT NULL)""",
+    """CREATE TABLE marks (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        what TEXT NOT NULL CHECK (what IN ('dataset', 'policy', 'key', 'release')),
+        subject TEXT NOT NULL, digest TEXT NOT NULL, seal TEXT NOT NULL)""",
+    """CREATE TABLE head (
+        only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+        entries INTEGER NOT NULL, entry_seal TEXT NOT NULL,
+        marks INTEGER NOT NULL, mark_seal TEXT NOT NULL, seal TEXT NOT NULL)""",
+    """CREATE INDEX entries_by_dataset ON entries (dataset, what, policy, loss)""",
+    """CREATE INDEX entries_by_request ON entries (request)""",
+    """CREATE INDEX entries_by_content ON entries (content)""",
+    *(
+        f"""CREATE TRIGGER {table}_{verb.lower()} BEFORE {verb} ON {table}
+        BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"""
+        for table in ("entries", "stored", "chunks", "marks")
+        for verb in ("UPDATE", "DELETE")
+    ),
+)
+
+
+def now() -> str:
+    """Tell the time in UTC, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def create_tables(connection: sqlite3.Connection) -> None:
+    """Lay out an empty ledger, inside a transaction of the caller."""
+    for statement in TABLES:
+        connection.execute(statement)
+    connection.execute(
+        "INSERT INTO ledger VALUES (1, ?, ?, ?, ?)",
+        (secrets.token_hex(16), secrets.token_bytes(32), now(), __version__),
+    )
+    seal_head(connection)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _keyed(connection: sqlite3.Connection, *values: object) -> str:
+    """Digest of some values under the key of the ledger."""
+    (secret,) = connection.execute("SELECT secret FROM ledger").fetchone()
+    # Damage can turn the key into a text; its seal then fails like any other.
+    key = secret if isinstance(secret, bytes) else str(secret).encode()
+    return hmac.new(key, canonical_json(list(values), "seal").encode(), hashlib.sha256).hexdigest()
+
+
+def _last(connection: sqlite3.Connection, table: str) -> tuple[int, str]:
+    row = connection.execute(f"SELECT number, seal FROM {table} ORDER BY number DESC LIMIT 1").fetchone()
+    return (row[0], row[1]) if row else (0, "")
+
+
+def seal_head(connection: sqlite3.Connection) -> None:
+    """Say how many entries and marks there are now, and how they end; the last step of every transaction that writes."""
+    line = (*_last(connection, "entries"), *_last(connection, "marks"))
+    if connection.execute("SELECT entries, entry_seal, marks, mark_seal FROM head").fetchone() == line:
+        return
+    connection.execute(
+        "INSERT OR REPLACE INTO head VALUES (1, ?, ?, ?, ?, ?)", (*line, _keyed(connection, "head", *line))
+    )
+
+
+def check_head(connection: sqlite3.Connection) -> str | None:
+    """Compare the head with the ends of the two chains; give what is wrong."""
+    row = connection.execute("SELECT entries, entry_seal, marks, mark_seal, seal FROM head").fetchone()
+    line = (*_last(connection, "entries"), *_last(connection, "marks"))
+    if row is None or any(isinstance(value, bytes) for value in (*row, *line)):
+        return "its head is missing"
+    if row[-1] != _keyed(connection, "head", *row[:-1]):
+        return "its head does not match its seal"
+    if row[:-1] != line:
+        return "entries or marks at its end are missing or too many"
+    return None
+
+
+def mark(connection: sqlite3.Connection, what: str, subject: str, *content: object) -> None:
+    """Put something beside the entries under seal, inside a transaction of the caller."""
+    number, previous = _last(connection, "marks")
+    digest = _keyed(connection, what, subject, *content)
+    seal = _keyed(connection, previous, number + 1, what, subject, digest)
+    connection.execute("INSERT INTO marks VALUES (?, ?, ?, ?, ?)", (number + 1, what, subject, digest, seal))
+
+
+def key_digest(key: bytes) -> str:
+    """What a mark says of a key: enough to recognise it, nothing to find it by."""
+    return hashlib.sha256(b"policygraph noise key" + key).hexdigest()
+
+
+def put_key(connection: sqlite3.Connection, number: int, key: bytes) -> None:
+    """Keep the key of the noise beside its charge, in the transaction of the charge."""
+    connection.execute("INSERT INTO keys VALUES (?, ?)", (number, key))
+    mark(connection, "key", str(number), key_digest(key))
+
+
+def erase_key(connection: sqlite3.Connection, number: int) -> None:
+    """Overwrite the key of a charge; ``secure_delete`` is on in every connection, so that its bytes are zeroed."""
+    connection.execute("DELETE FROM keys WHERE number = ?", (number,))
+
+
+def store_release(connection: sqlite3.Connection, number: int, body: bytes, time: str | None = None) -> None:
+    """Put a release beside its charge, piece by piece, and erase its key."""
+    when, digest = time or now(), hashlib.sha256(body).hexdigest()
+    connection.execute("INSERT INTO stored VALUES (?, ?, ?, ?)", (number, when, len(body), digest))
+    view = memoryview(body)
+    for place, start in enumerate(range(0, len(body), CHUNK)):
+        connection.execute(
+            "INSERT INTO chunks VALUES (?, ?, ?)", (number, place, view[start : start + CHUNK])
+        )
+    mark(connection, "release", str(number), when, len(body), digest)
+    erase_key(connection, number)
+
+
+def body_of(connection: sqlite3.Connection, number: int) -> bytes | None:
+    """Give a release on record; None if it is not what was stored."""
+    size, digest = connection.execute(
+        "SELECT bytes, digest FROM stored WHERE number = ?", (number,)
+    ).fetchone()
+    rows = connection.execute("SELECT place, body FROM chunks WHERE number = ? ORDER BY place", (number,))
+    pieces = [
+        piece if at == place and isinstance(piece, bytes) else b"" for at, (place, piece) in enumerate(rows)
+    ]
+    body = b"".join(pieces)
+    return body if len(body) == size and hashlib.sha256(body).hexdigest() == digest else None
+
+
+def _seal(previous: str, line: tuple[object, ...]) -> str:
+    return hashlib.sha256(canonical_json([previous, *line], "entry").encode()).hexdigest()
+
+
+def _first_seal(connection: sqlite3.Connection) -> str:
+    """Seal the identity and the key, without which every data set would look unspent."""
+    identity, secret, created, version = connection.execute(
+        "SELECT identity, hex(secret), created, version FROM ledger"
+    ).fetchone()
+    return _seal("", (identity, secret, created, version))
+
+
+def append(
+    connection: sqlite3.Connection,
+    *,
+    what: str,
+    dataset: str,
+    loss: str,
+    note: str,
+    policy: str | None = None,
+    certified: str | None = None,
+    request: str | None = None,
+    content: str | None = None,
+    composed: bool = False,
+) -> tuple[int, str, str]:
+    """Add a sealed entry inside a transaction of the caller; return its number, time and seal."""
+    last = connection.execute("SELECT number, seal FROM entries ORDER BY number DESC LIMIT 1").fetchone()
+    number, previous = (last[0] + 1, last[1]) if last else (1, _first_seal(connection))
+    time = now()
+    line = (
+        number, what, dataset, policy, loss, certified, request, content, int(composed), note, time, __version__
+    )  # fmt: skip
+    seal = _seal(previous, line)
+    places = ", ".join("?" * (len(line) + 1))
+    connection.execute(f"INSERT INTO entries ({ENTRY_COLUMNS}) VALUES ({places})", (*line, seal))
+    return number, time, seal
+
+
+def verify(connection: sqlite3.Connection) -> None:
+    """Check a whole ledger: pages, layout, references, seals, and that no entry is missing.
+
+    Raises
+    ------
+    LedgerError
+        With the first few faults found.
+    """
+    faults = list(_faults(connection))[:5]
+    if faults:
+        raise LedgerError(
+            f"The ledger is damaged: {'; '.join(faults)}. Nothing was changed. Restore the latest copy of the "
+            "file, and count what was released since as spent.",
+            code="ledger.damaged",
+            faults=faults,
+        )
+
+
+def _faults(connection: sqlite3.Connection) -> Iterator[str]:
+    layout = {squeeze(sql) for (sql,) in connection.execute("SELECT sql FROM sqlite_master") if sql}
+    expected = {squeeze(sql) for sql in TABLES} | {squeeze("CREATE TABLE sqlite_sequence(name,seq)")}
+    if layout != expected:
+        yield "its tables are not those of a ledger"
+        return
+    # The full check and not the quick one: the sums are read from an index, which must agree with its table.
+    for (report,) in connection.execute("PRAGMA integrity_check(3)"):
+        if report != "ok":
+            yield str(report)
+            return
+    for table, *_ in connection.execute("PRAGMA foreign_key_check"):
+        yield f"a line of {table} refers to a missing one"
+    if connection.execute("SELECT count(*) FROM ledger").fetchone() != (1,):
+        yield "its identity is missing"
+        return
+    yield from faults_of_entries(connection)
+    yield from _faults_of_marks(connection)
+    fault = check_head(connection)
+    if fault is not None:
+        yield fault
+
+
+def faults_of_entries(connection: sqlite3.Connection) -> Iterator[str]:
+    """Walk the chain of entries, which starts from the identity and the key of the ledger."""
+    named = connection.execute("SELECT identity, created, version FROM ledger").fetchone()
+    # Damage can turn a text into bytes, which have no place in a seal; an error about them would show the key.
+    if any(isinstance(value, bytes) for value in named):
+        yield "its identity is no text"
+        return
+    previous, count = _first_seal(connection), 0
+    for row in connection.execute(f"SELECT {ENTRY_COLUMNS} FROM entries ORDER BY number"):
+        count += 1
+        if row[0] != count:
+            yield f"entry {count} is missing"
+            return
+        # Damage can turn a text into bytes, which have no place in a seal.
+        if any(isinstance(value, bytes) for value in row) or row[-1] != _seal(previous, row[:-1]):
+            yield f"entry {count} does not match its seal"
+            return
+        previous = row[-1]
+    sequence = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entries'").fetchone()
+    if (sequence[0] if sequence else 0) != count:
+        yield f"entries after {count} are missing"
+
+
+def _faults_of_marks(connection: sqlite3.Connection) -> Iterator[str]:
+    """Walk the chain of marks, and compare names, policies, keys and releases with what it says of them."""
+    sealed: dict[tuple[str, str], str] = {}
+    previous = ""
+    rows = connection.execute("SELECT number, what, subject, digest, seal FROM marks ORDER BY number")
+    for count, row in enumerate(rows, 1):
+        if any(isinstance(value, bytes) for value in row) or row[0] != count:
+            yield f"mark {count} is missing"
+            return
+        if row[-1] != _keyed(connection, previous, *row[:-1]):
+            yield f"mark {count} does not match its seal"
+            return
+        sealed[row[1], row[2]], previous = row[3], row[4]
+    there: dict[tuple[str, str], Sequence[object]] = {}
+    for dataset, name in connection.execute("SELECT dataset, name FROM datasets"):
+        there["dataset", dataset] = (name,)
+    for policy, description in connection.execute("SELECT policy, description FROM policies"):
+        there["policy", policy] = (description,)
+    for number, key in connection.execute("SELECT number, key FROM keys"):
+        there["key", str(number)] = (key_digest(key) if isinstance(key, bytes) else None,)
+    for number, *stored in connection.execute("SELECT number, time, bytes, digest FROM stored"):
+        there["release", str(number)] = stored
+    done = {subject for what, subject in sealed if what == "release"}
+    expected = {each for each in sealed if each[0] != "key" or each[1] not in done}
+    names = {"dataset": "the name of data set", "policy": "policy", "key": "the key of charge"}
+    for what, subject in sorted({*there, *expected}, key=str):
+        shown = f"{names.get(what, 'the release of charge')} {subject}"
+        if (what, subject) not in there:
+            yield f"{shown} is missing"
+        elif (what, subject) not in expected:
+            yield f"{shown} was never entered"
+        elif any(isinstance(value, bytes) for value in there[what, subject]) or sealed[
+            what, subject
+        ] != _keyed(connection, what, subject, *there[what, subject]):
+            yield f"{shown} does not match its seal"
+        elif what == "release" and body_of(connection, int(subject)) is None:
+            yield f"{shown} is damaged"
+    (loose,) = connection.execute(
+        "SELECT count(*) FROM chunks WHERE number NOT IN (SELECT number FROM stored)"
+    ).fetchone()
+    if loose:
+        yield "pieces of releases have no charge"
+
+
+def squeeze(sql: str) -> str:
+    """A statement without its white space."""
+    return "".join(sql.split())

@@ -1,0 +1,1 @@
+"""Post-processing: sees noisy values only; start at ``cubes``, ``histograms`` or ``networks``."""

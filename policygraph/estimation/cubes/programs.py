@@ -1,0 +1,275 @@
+"""Least absolute and least maximal deviation by linear programs. Owns :func:`program_cells`.
+
+Solved by the dual simplex method, which ends in a vertex: so few cells of the finest table are not zero that rounding them moves
+every sum by little. Interior points do not have this. ``docs/proofs/cubes-consistency.md``, section 3. Sees noisy numbers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from policygraph.errors import RefusedError
+from policygraph.estimation.cubes.facts import Fact
+from policygraph.transforms.cuboids.choose import Choice
+from policygraph.transforms.cuboids.lattice import Floats, Ints, Lattice
+
+__all__ = ["PROGRAM_BASE", "PROGRAM_ENTRIES", "away", "program_cells"]
+
+PROGRAM_BASE = 1 << 14
+"""Cells of the finest table up to which deviations are minimised by linear programs."""
+PROGRAM_ENTRIES = 6_000_000
+"""Non-zero coefficients of such a program."""
+ITERATIONS = 200_000
+"""Steps of the simplex method, some minutes for the largest programs; a program that takes more is refused, on every machine alike."""
+
+
+def away(lattice: Lattice, top: int, masks: Iterable[int]) -> Ints:
+    """Cells of a table whose labels other than first ones are all in one of some cuboids.
+
+    These determine, and are determined by, the tables of the cuboids; other cells can stay 0 where signs are free.
+
+    Examples
+    --------
+    >>> from policygraph.model.domain import Domain
+    >>> away(Lattice(Domain({"a": 2, "b": 3})), 3, [1, 2]).tolist()
+    [0, 1, 2, 3]
+    """
+    axes = lattice.axes(top)
+    changed = np.zeros(lattice.shape(top), dtype=np.int64)
+    for position, axis in enumerate(axes):
+        shape = [1] * len(axes)
+        shape[position] = -1
+        labels = np.arange(lattice.domain.shape[axis]).reshape(shape)
+        changed += np.where(labels > 0, np.int64(1) << axis, 0)
+    flat = changed.reshape(-1)
+    kept = np.zeros(len(flat), dtype=bool)
+    for mask in lattice.maximal(masks):
+        kept |= (flat & ~np.int64(mask)) == 0
+    return np.flatnonzero(kept).astype(np.int64)
+
+
+def program_cells(
+    method: str,
+    lattice: Lattice,
+    top: int,
+    choice: Choice,
+    measured: Mapping[int, Any],
+    known: Mapping[int, Any],
+    facts: Sequence[Fact] = (),
+    *,
+    nonnegative: bool,
+) -> Floats:
+    """A finest table with the least sum, or the least largest, of absolute deviations from the noisy numbers.
+
+    Parameters
+    ----------
+    method
+        ``"least-absolute"`` or ``"least-maximum"``.
+    top
+        The finest cuboid.
+    measured
+        Noisy numbers of each measured cuboid or interaction, times their weight: so all have equal noise, and precise ones weigh more.
+    known, facts
+        What is known exactly.
+    nonnegative
+        Whether cells have to be >= 0.
+
+    Returns
+    -------
+    ndarray
+        A vertex of the optimal tables: the columns of its non-zero cells are linearly independent.
+
+    Raises
+    ------
+    RefusedError
+        When the program is too large, is not solved in as many steps as are allowed, or nothing meets what is known.
+
+    Examples
+    --------
+    >>> from policygraph.model.domain import Domain
+    >>> lattice = Lattice(Domain({"a": 2}))
+    >>> choice = Choice((("a",), ()), (1, 1))
+    >>> program_cells("least-maximum", lattice, 1, choice, {1: [4, -2], 0: [5]}, {}, nonnegative=True).tolist()
+    [3.0, 0.0]
+    """
+    from scipy.optimize import linprog
+
+    sparse = _sparse()
+    rows, targets = _measured_rows(lattice, top, choice, measured)
+    empty = [fact.cells_in(lattice, top) for fact in facts if fact.empty]
+    facts = [fact for fact in facts if not fact.empty]
+    cells = np.arange(lattice.size(top))
+    if empty:
+        cells = np.setdiff1d(cells, np.concatenate(empty))
+    elif not nonnegative:
+        masks = [lattice.mask(names) for names in choice.sets]
+        cells = away(lattice, top, [*masks, *known, *(fact.mask for fact in facts)])
+    if not len(cells):
+        return np.zeros(lattice.shape(top))
+    rows = rows[:, cells]
+    held, values = _exact_rows(lattice, top, known, facts, cells)
+    if rows.nnz + held.nnz > PROGRAM_ENTRIES:
+        raise _too_large(f"{rows.nnz + held.nnz:,} coefficients: expected at most {PROGRAM_ENTRIES:,}")
+    place = _finest(lattice, top, choice)
+    if method == "least-absolute" and not nonnegative and place is not None:
+        made = np.zeros(lattice.size(top))
+        made[cells] = _beside_finest(rows, targets, held, values, place, cells)
+        return made.reshape(lattice.shape(top))
+    height, width = rows.shape
+    sign = (0, None) if nonnegative else (None, None)
+    if method == "least-absolute":
+        each = sparse.identity(height, format="csr")
+        none = sparse.csr_matrix((held.shape[0], 2 * height))
+        equal = sparse.vstack([sparse.hstack([rows, -each, each]), sparse.hstack([held, none])], format="csc")
+        solved = linprog(
+            np.concatenate([np.zeros(width), np.ones(2 * height)]),
+            A_eq=equal,
+            b_eq=np.concatenate([targets, values]),
+            bounds=[sign] * width + [(0, None)] * (2 * height),
+            method="highs-ds",
+            options={"maxiter": ITERATIONS},
+        )
+    else:
+        ones = np.ones((height, 1))
+        below = sparse.vstack([sparse.hstack([rows, -ones]), sparse.hstack([-rows, -ones])], format="csc")
+        exact = sparse.hstack([held, np.zeros((held.shape[0], 1))], format="csc")
+        solved = linprog(
+            np.concatenate([np.zeros(width), [1.0]]),
+            A_ub=below,
+            b_ub=np.concatenate([targets, -targets]),
+            A_eq=exact if held.shape[0] else None,
+            b_eq=values if held.shape[0] else None,
+            bounds=[*([sign] * width), (0, None)],
+            method="highs-ds",
+            options={"maxiter": ITERATIONS},
+        )
+    made = np.zeros(lattice.size(top))
+    made[cells] = _solution(solved, method)[:width]
+    if nonnegative:
+        np.maximum(made, 0.0, out=made)
+    return made.reshape(lattice.shape(top))
+
+
+def _solution(solved: Any, method: str) -> Floats:
+    if solved.status != 0:
+        raise RefusedError(
+            f"the linear program of {method} deviations was not solved ({solved.message}). Use consistency='least-squares', or nonnegative=True, which is faster.",
+            code="cubes.program",
+        )
+    return np.asarray(solved.x, dtype=np.float64)
+
+
+def _finest(lattice: Lattice, top: int, choice: Choice) -> tuple[slice, int] | None:
+    """The rows of the finest table and its weight, when it is measured itself."""
+    if choice.kind != "cuboids":
+        return None
+    start = 0
+    for names, weight in zip(choice.sets, choice.weights, strict=True):
+        mask = lattice.mask(names)
+        if mask == top:
+            return slice(start, start + lattice.size(mask)), weight
+        start += lattice.size(mask)
+    return None
+
+
+def _beside_finest(
+    rows: Any, targets: Floats, held: Any, values: Floats, place: tuple[slice, int], cells: Ints
+) -> Floats:
+    """Least absolute deviations with free signs, by the deviations of the measured finest table themselves.
+
+    Each cell is its noisy value plus a deviation that costs its weight, so that only the coarser tables are rows of the program.
+    """
+    from scipy.optimize import linprog
+
+    sparse = _sparse()
+    finest, weight = place
+    others = np.delete(np.arange(rows.shape[0]), finest)
+    noisy = targets[finest][cells] / weight
+    upper, height, width = rows[others], len(others), len(cells)
+    each = sparse.identity(height, format="csr")
+    none = sparse.csr_matrix((held.shape[0], 2 * height))
+    equal = sparse.vstack(
+        [sparse.hstack([upper, -upper, -each, each]), sparse.hstack([held, -held, none])], format="csc"
+    )
+    if not equal.shape[0]:
+        return np.asarray(noisy)
+    solved = linprog(
+        np.concatenate([np.full(2 * width, float(weight)), np.ones(2 * height)]),
+        A_eq=equal,
+        b_eq=np.concatenate([targets[others] - upper @ noisy, values - held @ noisy]),
+        bounds=(0, None),
+        method="highs-ds",
+        options={"maxiter": ITERATIONS},
+    )
+    found = _solution(solved, "least-absolute")
+    return np.asarray(noisy + found[:width] - found[width : 2 * width])
+
+
+def _measured_rows(
+    lattice: Lattice, top: int, choice: Choice, measured: Mapping[int, Any]
+) -> tuple[Any, Floats]:
+    """The measured numbers as rows over the finest cells, and the noisy values."""
+    sparse = _sparse()
+    if lattice.size(top) > PROGRAM_BASE:
+        raise _too_large(
+            f"{lattice.size(top):,} cells in the finest table: expected at most {PROGRAM_BASE:,}"
+        )
+    if not choice.sets:
+        return sparse.csr_matrix((0, lattice.size(top))), np.zeros(0)
+    domain = lattice.domain.project(list(lattice.names(top)))
+    query = choice.query(domain)
+    # A cell counts in one cell of each measured cuboid, but in all rows of an interaction.
+    each = len(choice.sets) if choice.kind == "cuboids" else query.height
+    if domain.size * each > PROGRAM_ENTRIES:
+        raise _too_large(f"{domain.size * each:,} coefficients: expected at most {PROGRAM_ENTRIES:,}")
+    rows = query.columns(np.arange(domain.size, dtype=np.int64))
+    targets = [np.asarray(measured[lattice.mask(names)], dtype=np.float64).ravel() for names in choice.sets]
+    return sparse.csr_matrix(rows, dtype=np.float64), np.concatenate(targets)
+
+
+def _exact_rows(
+    lattice: Lattice, top: int, known: Mapping[int, Any], facts: Sequence[Fact], cells: Ints
+) -> tuple[Any, Floats]:
+    sparse = _sparse()
+    blocks, values = [], []
+    places = np.arange(lattice.size(top), dtype=np.int64).reshape(lattice.shape(top))
+    for mask in lattice.maximal(known):
+        rows = sparse.csr_matrix(
+            (
+                np.ones(lattice.size(top)),
+                (_row_of(lattice, top, mask), places.reshape(-1)),
+            ),
+            shape=(lattice.size(mask), lattice.size(top)),
+        )
+        blocks.append(rows[:, cells])
+        values.append(np.asarray(known[mask], dtype=np.float64).reshape(-1))
+    for fact in facts:
+        weights = fact.row(lattice).reshape(-1)[_row_of(lattice, top, fact.mask)]
+        blocks.append(sparse.csr_matrix(weights[None, :])[:, cells])
+        values.append(np.array([float(fact.value or 0)]))
+    if not blocks:
+        return sparse.csr_matrix((0, len(cells))), np.zeros(0)
+    return sparse.vstack(blocks, format="csr"), np.concatenate(values)
+
+
+def _row_of(lattice: Lattice, top: int, mask: int) -> Ints:
+    grid = np.arange(lattice.size(mask), dtype=np.int64).reshape(
+        [lattice.domain.shape[axis] if mask >> axis & 1 else 1 for axis in lattice.axes(top)]
+    )
+    return np.broadcast_to(grid, lattice.shape(top)).reshape(-1)
+
+
+def _too_large(what: str) -> RefusedError:
+    return RefusedError(
+        f"a linear program over {what}. Use consistency='least-squares', which has no such limit.",
+        code="cubes.program-size",
+    )
+
+
+def _sparse() -> Any:
+    from scipy import sparse
+
+    return sparse

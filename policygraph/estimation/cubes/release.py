@@ -1,0 +1,301 @@
+"""A released cube. Owns :class:`CubeRelease`: its tables, any cuboid or cell on demand, each with its exact variance.
+
+Labels of a table are made when they are asked for, so that a cube of many millions of cells stays as small as its numbers.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+
+from policygraph.errors import InputError
+from policygraph.estimation.cubes.cells import summed
+from policygraph.estimation.cubes.errors import cell_factors, published_errors, within_all
+from policygraph.estimation.cubes.facts import Fact, facts_of, visible
+from policygraph.estimation.cubes.finish import Finish
+from policygraph.model.domain import Domain, Label
+from policygraph.model.policy import Policy
+from policygraph.model.queries.cuboids import CuboidQuery
+from policygraph.release.release import METADATA, Release, Table, _free
+from policygraph.transforms.cuboids.choose import Choice
+from policygraph.transforms.cuboids.lattice import Floats, Lattice
+
+__all__ = ["CubeRelease", "Labels", "cube_table", "part_of"]
+
+ESTIMATE = "least_squares"
+"""Column of the least-squares estimates in files, where something else is published."""
+
+
+class Labels(Sequence[Any]):
+    """Label columns of a cuboid, made when they are asked for."""
+
+    def __init__(self, domain: Domain, names: tuple[str, ...]) -> None:
+        self._domain, self._names = domain, names
+
+    @cached_property
+    def _columns(self) -> list[Any]:
+        return CuboidQuery(self._domain, [self._names]).part_labels(0) if self._names else []
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._columns[at]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._columns)
+
+
+def cube_table(
+    domain: Domain, names: tuple[str, ...], values: Floats, deviation: float | Floats, within: float | Floats
+) -> Table:
+    """One table of a cube, its labels left for later."""
+    labels = cast("tuple[Any, ...]", Labels(domain, names))
+    return Table(" x ".join(names) or "total", names, labels, values, deviation, within)
+
+
+def part_of(
+    name: str,
+    columns: Sequence[str],
+    height: int,
+    finish: Finish,
+    deviation: float | Floats,
+    within: float | Floats,
+) -> dict[str, Any]:
+    """A table in the record. Where errors differ from cell to cell the largest is noted; the release computes the others."""
+    return {
+        "name": name,
+        "columns": list(columns),
+        "height": height,
+        "integer": finish.whole,
+        "standard_deviation": float(np.max(deviation)),
+        "within_95": float(np.max(within)),
+    }
+
+
+@dataclass(frozen=True)
+class CubeRelease(Release):
+    """Noisy cuboids with all that is needed to use and to check them.
+
+    Attributes
+    ----------
+    estimates
+        The least-squares estimates of the tables where something else is published (non-negative, whole, other deviations).
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> from policygraph.mechanisms.cube.mechanism import Cube
+    >>> domain = pg.Domain({"sex": ["F", "M"], "age": 3})
+    >>> query = pg.queries.all_cuboids(domain)
+    >>> ready = Cube("all").calibrate(query, pg.Policy(domain), pg.Epsilon(1))
+    >>> made = ready.run([5, 0, 2, 4, 1, 9], pg.SeededSource(1))
+    >>> sums = made.cuboid("sex", "age").values.reshape(2, 3).sum(axis=1)
+    >>> bool((sums == made.cuboid("sex").values).all())
+    True
+    >>> round(made.variance("sex"), 2), round(made.variance("sex", "age"), 2)
+    (15.92, 15.92)
+    """
+
+    estimates: tuple[Floats, ...] | None = field(default=None, repr=False)
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The domain of the records."""
+        domain = Policy.from_spec(self.record["policy"]).domain
+        if not isinstance(domain, Domain):
+            raise InputError("a cube needs a table, not a network.", code="cubes.domain")
+        return domain
+
+    @cached_property
+    def lattice(self) -> Lattice:
+        """All cuboids of the domain."""
+        return Lattice(self.domain)
+
+    @cached_property
+    def choice(self) -> Choice:
+        """What was measured."""
+        cube = self.record["cube"]
+        sets = tuple(tuple(names) for names in cube["measured"])
+        return Choice(
+            sets, tuple(cube["weights"]), cube["kind"], cube["objective"], cube["bound"], cube["reason"]
+        )
+
+    @cached_property
+    def known(self) -> list[int]:
+        """Cuboids that are exact."""
+        return [self.lattice.mask(names) for names in self.record["cube"]["known"]]
+
+    @cached_property
+    def finish(self) -> Finish:
+        """How the tables were made of the noisy numbers."""
+        return Finish.from_json(self.record["cube"])
+
+    @cached_property
+    def facts(self) -> list[Fact]:
+        """Public sums of cells that the tables meet exactly besides whole tables."""
+        if not self.finish.agrees:
+            return []
+        masks = [self.lattice.mask(names) for names in self.choice.sets] + list(self._places)
+        found = facts_of(self.lattice, Policy.from_spec(self.record["policy"]))
+        return visible(self.lattice, found, masks, together=not self.finish.plain)
+
+    def variance(self, *names: str) -> float | Floats:
+        """Variance of the noise of one cell of a cuboid; 0 where it is exact.
+
+        Returns
+        -------
+        float or ndarray
+            One number, or one for each cell where public sums of cells make them differ. For tables that are not linear in the
+            noise (see ``record["cube"]``) it is the variance of their least-squares estimates.
+
+        Raises
+        ------
+        InputError
+            When the cuboid cannot be computed from what was measured.
+        """
+        return self._factor(self.lattice.mask(names)) * float(self.record["noise"]["variance"])
+
+    def _factor(self, mask: int) -> float | Floats:
+        made = cell_factors(
+            self.finish, self.lattice, self.choice, self.known, self.facts, [mask], list(self._places)
+        )[0]
+        if not np.all(np.isfinite(made)):
+            raise self._unknown(mask)
+        return made
+
+    def _unknown(self, mask: int) -> InputError:
+        return InputError(
+            f"cuboid {list(self.lattice.names(mask))} cannot be computed from the released ones.",
+            code="cubes.not-computable",
+            value=self.lattice.names(mask),
+        )
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {self.lattice.mask(table.columns): at for at, table in enumerate(self.tables)}
+
+    def cuboid(self, *names: str) -> Table:
+        """The table of some attributes: a released one, or a sum of one.
+
+        Parameters
+        ----------
+        names
+            Attributes; none for the total.
+
+        Raises
+        ------
+        InputError
+            When no released table has all of them.
+        """
+        mask = self.lattice.mask(names)
+        if mask in self._places:
+            return self.tables[self._places[mask]]
+        if not self.finish.agrees:
+            raise InputError(
+                f"cuboid {list(self.lattice.names(mask))} was not released, and without consistency the released tables "
+                "give it in several ways: expected one that was released.",
+                code="cubes.not-released",
+                value=self.lattice.names(mask),
+            )
+        return self._made(mask, self._sum(mask, [table.values for table in self.tables]))
+
+    def least_squares(self, *names: str) -> Table:
+        """The least-squares estimate of a table, which is unbiased: where the published one is not linear in the noise, another one."""
+        if self.estimates is None:
+            return self.cuboid(*names)
+        mask = self.lattice.mask(names)
+        errors = self._linear_errors(mask)
+        return cube_table(self.domain, self.lattice.names(mask), self._sum(mask, self.estimates), *errors)
+
+    def _sum(self, mask: int, tables: Sequence[Any]) -> Floats:
+        source = self.lattice.source(mask, self._places)
+        if source is None:
+            raise self._unknown(mask)
+        table = np.asarray(tables[self._places[source]]).reshape(self.lattice.shape(source))
+        return np.asarray(summed(self.lattice, table, source, mask)).ravel()
+
+    def _linear_errors(self, mask: int) -> tuple[float | Floats, float | Floats]:
+        noise, factor = self.record["noise"], self._factor(mask)
+        deviation = np.sqrt(np.asarray(factor) * noise["variance"])
+        within = within_all(factor, noise["distribution"], float(Fraction(noise["parameter"])))
+        return (deviation if np.ndim(deviation) else float(deviation)), within
+
+    def _made(self, mask: int, values: Floats) -> Table:
+        estimate = None if self.estimates is None else self._sum(mask, self.estimates)
+        errors = published_errors(values, estimate, *self._linear_errors(mask))
+        return cube_table(self.domain, self.lattice.names(mask), values, *errors)
+
+    def cell(self, **labels: Label) -> tuple[float, float]:
+        """One count, given by the labels of some attributes, and its standard deviation.
+
+        Examples
+        --------
+        ``release.cell(sex="F", age=3)`` is the number of records with both.
+        """
+        table = self.cuboid(*labels)
+        ordered = [labels[name] for name in table.columns]
+        at = self.domain.project(list(labels)).index(ordered) if labels else 0
+        deviation = np.asarray(table.deviation)
+        return float(table.values[at]), float(deviation[at] if deviation.ndim else deviation)
+
+    def to_bytes(self) -> bytes:
+        """The whole release as the bytes of a Parquet file that holds the numbers without their labels."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        values = pa.chunked_array([pa.array(np.asarray(t.values, dtype=np.float64)) for t in self.tables])
+        columns = {"value": values}
+        if self.estimates is not None:
+            columns[ESTIMATE] = pa.chunked_array([pa.array(e) for e in self.estimates])
+        made = pa.table(columns)
+        made = made.replace_schema_metadata({METADATA: json.dumps(dict(self.record)).encode()})
+        sink = io.BytesIO()
+        pq.write_table(made, sink)
+        return sink.getvalue()
+
+    def table(self, table: int | str | None = None) -> Any:
+        """As :meth:`Release.table`; with a column of least-squares estimates where something else is published."""
+        import pyarrow as pa
+
+        made = super().table(table)
+        if self.estimates is None:
+            return made
+        shown = self.tables if table is None else (self._find(table),)
+        picked = [e for t, e in zip(self.tables, self.estimates, strict=True) if any(t is s for s in shown)]
+        return made.append_column(_free(ESTIMATE, self._attributes), pa.array(np.concatenate(picked)))
+
+    @property
+    def _attributes(self) -> list[str]:
+        return list(dict.fromkeys(name for table in self.tables for name in table.columns))
+
+    @classmethod
+    def of_table(cls, table: Any, record: Mapping[str, Any]) -> CubeRelease:
+        """Make a release from the columns of its file and its record."""
+        domain = cast("Domain", Policy.from_spec(dict(record["policy"])).domain)
+        names = list(dict.fromkeys(name for part in record["parts"] for name in part["columns"]))
+        short = table.column_names[0] == "value" and table.num_columns <= 2
+        values = table.column("value" if short else _free("value", names)).to_numpy()
+        column = ESTIMATE if short else _free(ESTIMATE, names)
+        estimates = None
+        if not Finish.from_json(record["cube"]).plain:
+            estimates = table.column(column).to_numpy()
+        tables, found, start = [], [], 0
+        for part in record["parts"]:
+            piece = slice(start, start + part["height"])
+            start += part["height"]
+            errors = float(part["standard_deviation"]), float(part["within_95"])
+            tables.append(cube_table(domain, tuple(part["columns"]), values[piece], *errors))
+            found += [] if estimates is None else [np.asarray(estimates[piece], dtype=np.float64)]
+        plain = cls(tuple(tables), record, None if estimates is None else tuple(found))
+        if estimates is None and not plain.facts:
+            return plain
+        shown = (plain._made(plain.lattice.mask(t.columns), np.asarray(t.values)) for t in plain.tables)
+        return cls(tuple(shown), record, plain.estimates)

@@ -1,0 +1,39 @@
+"""Compiled isotonic regression of many lines; imported only where there are several."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["pool_lines"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def pool_lines(lines: Floats) -> Floats:
+    """Nearest non-decreasing values of each row, by pooling adjacent violators; linear time."""
+    rows, n = lines.shape
+    out = np.empty((rows, n), dtype=np.float64)
+    mean = np.empty(n, dtype=np.float64)
+    size = np.empty(n, dtype=np.int64)
+    for row in range(rows):
+        pools = 0
+        for i in range(n):
+            mean[pools] = lines[row, i]
+            size[pools] = 1
+            pools += 1
+            while pools > 1 and mean[pools - 2] >= mean[pools - 1]:
+                total = size[pools - 2] + size[pools - 1]
+                mean[pools - 2] = (
+                    size[pools - 2] * mean[pools - 2] + size[pools - 1] * mean[pools - 1]
+                ) / total
+                size[pools - 2] = total
+                pools -= 1
+        at = 0
+        for pool in range(pools):
+            for _ in range(size[pool]):
+                out[row, at] = mean[pool]
+                at += 1
+    return out

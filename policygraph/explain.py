@@ -1,0 +1,290 @@
+"""Policies in words that a data officer understands. Owns ``summary`` and :class:`Explanation`.
+
+Nothing here sees data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from policygraph.effort import SECOND
+from policygraph.errors import PolicyGraphError
+from policygraph.exact import show
+from policygraph.model.domain import Network
+from policygraph.model.policy import Policy
+from policygraph.model.queries.base import Query
+from policygraph.model.queries.measures import MeasureQuery
+from policygraph.model.system import describe
+from policygraph.sensitivity.certificate import Sensitivity
+from policygraph.sensitivity.request import CUT_SHORT, asking, proved
+
+__all__ = ["Alternative", "Explanation", "explain", "summary"]
+
+EACH = 20 * SECOND
+"""Units of work for each sensitivity of an explanation: it compares many policies, and says where it has a bound only."""
+
+
+def summary(policy: Policy, query: Query) -> str:
+    """Say what a policy hides, what is public and what is released, in a few lines.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"sex": ["F", "M"], "age": 3})
+    >>> policy = pg.Policy(domain, constraints=[pg.Cuboid("sex")])
+    >>> print(summary(policy, pg.queries.identity(domain)))
+    Data:     a table of records over sex (2 values), age (3 values); 6 cells
+    Public:   cuboid sex
+    Hidden:   which of two tables is the true one, when both have the public facts and no smaller change ...
+    Released: sex x age
+    """
+    rows = [
+        ("Data", _data(policy)),
+        ("Public", _public(policy)),
+        ("Hidden", _hidden(policy)),
+        ("Released", _released(query)),
+    ]
+    if isinstance(query, MeasureQuery):
+        rows.insert(3, ("Measure", f"{query.measure}; its values are secret, too"))
+    extra = [describe(fact, policy.domain) for fact in policy.system.redundant]
+    if extra:
+        rows.append(("Note", f"these facts follow from the others and were dropped: {', '.join(extra)}"))
+    return "\n".join(f"{name + ':':<9} {text}" for name, text in rows)
+
+
+def _record(policy: Policy) -> str:
+    return "edge" if isinstance(policy.domain, Network) else "record"
+
+
+def _data(policy: Policy) -> str:
+    domain = policy.domain
+    if isinstance(domain, Network):
+        kind = "directed" if domain.directed else "undirected"
+        return f"{'an' if kind[0] == 'u' else 'a'} {kind} network of {domain.order:,} nodes; {domain.size:,} pairs can be joined"
+    parts = ", ".join(
+        f"{n} ({s} value{'s' * (s != 1)})" for n, s in zip(domain.names, domain.shape, strict=True)
+    )
+    return f"a table of records over {parts}; {domain.size:,} cells"
+
+
+def _public(policy: Policy) -> str:
+    return ", ".join(describe(fact, policy.domain) for fact in policy.constraints) or "nothing but the domain"
+
+
+def _hidden(policy: Policy) -> str:
+    record = _record(policy)
+    if policy.definition == "edges" and policy.graph is not None:
+        said = policy.graph.describe()
+        if isinstance(policy.domain, Network):
+            said = said.replace("cells", "pairs of nodes").replace(
+                "a record is there at all", "they are joined"
+            )
+        return said
+    if policy.definition == "blowfish" and policy.graph is not None:
+        return (
+            f"{policy.graph.describe()} Since the public facts must still hold, other records may change with it, "
+            "in any way that repairs them."
+        )
+    if not policy.constraints:
+        return f"whether any single {record} is there"
+    text = (
+        "which of two tables is the true one, when both have the public facts and no smaller change leads from one "
+        "towards the other"
+    )
+    if isinstance(policy.domain, Network):
+        text = text.replace("two tables", "two networks")
+    if policy.strength != "worst-case":
+        text += f" (only {policy.strength} changes)"
+    if policy.at_most_records is not None:
+        text += f" (only changes of at most {policy.at_most_records} {record}s added and as many removed)"
+    return text
+
+
+def _released(query: Query) -> str:
+    names = [part.name for part in query.parts]
+    shown = ", ".join(names[:6])
+    return shown if len(names) <= 6 else f"{shown} and {len(names) - 6} more tables"
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """What the sensitivity would be under a changed policy."""
+
+    change: str
+    result: Sensitivity | None
+    refusal: str | None = None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A policy explained: certificate, expected noise, and what each public fact and each strength costs."""
+
+    policy: Policy
+    query: Query
+    certificate: Sensitivity
+    single: Fraction
+    epsilon: Fraction
+    without: tuple[Alternative, ...]
+    strengths: tuple[Alternative, ...]
+    cut_short: bool = False
+    """Whether a limit in seconds that the caller set ended a search, so that another run may say otherwise."""
+
+    @property
+    def scale(self) -> Fraction:
+        """Scale of Laplace noise for this epsilon, in units of the answers."""
+        return self.certificate.value / self.epsilon
+
+    def costliest(self) -> str:
+        """Name the public fact whose absence would lower the sensitivity most."""
+        if not self.certificate.exact:
+            return "  The value now is only a bound, so that these are no exact costs."
+        known = [a for a in self.without if a.result is not None and a.result.value < self.certificate.value]
+        if not known:
+            return "  No single public fact costs anything by itself."
+        least = min(a.result.value for a in known if a.result is not None)
+        names = [a.change for a in known if a.result is not None and a.result.value == least]
+        verb = "costs" if len(names) == 1 else "cost"
+        return f"  Most costly: {' and '.join(names)} {verb} {show(self.certificate.value - least)} of {show(self.certificate.value)}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain form."""
+
+        def plain(alternative: Alternative) -> dict[str, Any]:
+            found = alternative.result
+            return {
+                "change": alternative.change,
+                "value": None if found is None else float(found.value),
+                "kind": None if found is None else found.kind,
+                "refusal": alternative.refusal,
+            }
+
+        return {
+            "summary": summary(self.policy, self.query),
+            "certificate": self.certificate.to_dict(),
+            "epsilon": str(self.epsilon),
+            "noise_scale": str(self.scale),
+            "without": [plain(a) for a in self.without],
+            "strengths": [plain(a) for a in self.strengths],
+            **({"cut_short": True} if self.cut_short else {}),
+        }
+
+    def __str__(self) -> str:
+        value, eps = self.certificate.value, show(self.epsilon)
+        lines = [CUT_SHORT] if self.cut_short else []
+        lines += [summary(self.policy, self.query), "", str(self.certificate), ""]
+        deviation = float(self.scale) * 2**0.5
+        lines.append(
+            f"Noise at epsilon = {eps}: scale {show(self.scale)}, a standard deviation of about {deviation:.3g} on every number. "
+            f"If a single {_record(self.policy)} could appear or vanish and nothing were public, scale {show(self.single / self.epsilon)} would do."
+        )
+        if not self.certificate.exact:
+            lines.append(
+                f"This is a bound: the truth lies between {show(self.certificate.lower)} and {show(value)}, so the noise may be larger than "
+                "needed. A promise from the list below has a sharper value."
+            )
+        if self.without:
+            lines += ["", "What each public fact costs (the sensitivity if it were not public):"]
+            lines += [_line(a, value) for a in self.without]
+            lines.append(self.costliest())
+        if self.strengths:
+            lines += ["", "What weaker promises would cost:"]
+            lines += [_line(a, value) for a in self.strengths]
+        return "\n".join(lines)
+
+
+def _line(alternative: Alternative, value: Fraction) -> str:
+    if alternative.result is None:
+        return f"  {alternative.change}: {alternative.refusal}"
+    found = alternative.result
+    bound = "" if found.exact else "at most "
+    share = f" ({float(found.value / value):.2f} of the value used now)" if value else ""
+    return f"  {alternative.change}: {bound}{show(found.value)}{share}"
+
+
+def explain(
+    query: Query,
+    policy: Policy,
+    *,
+    epsilon: Fraction = Fraction(1),
+    effort: int | None = None,
+    time_limit: float | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Explanation:
+    """Explain a policy: what is hidden, the pair that must look alike, the noise, and what each choice costs.
+
+    Parameters
+    ----------
+    query, policy
+        What is released under what.
+    epsilon
+        The loss for which the noise is told.
+    effort
+        Units of work for each sensitivity that is computed on the way; None for the usual number.
+    time_limit
+        Seconds for all of them together, where a limit in time is wanted; an explanation that it cut short says so.
+    progress
+        Called with a few words before each of them.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"a": 2, "b": 2})
+    >>> policy = pg.Policy(domain, constraints=[pg.Cuboid("a"), pg.Cuboid("b")])
+    >>> for alternative in explain(pg.queries.identity(domain), policy).without:
+    ...     print(alternative.change, alternative.result.value)
+    cuboid a 2
+    cuboid b 2
+    """
+    with asking(time_limit) as request:
+        made = _explained(query, policy, epsilon, EACH if effort is None else effort, progress)
+    return replace(made, cut_short=True) if request.cut_short else made
+
+
+def _explained(
+    query: Query,
+    policy: Policy,
+    epsilon: Fraction,
+    work: int,
+    progress: Callable[[str], None] | None,
+) -> Explanation:
+    tell = progress or (lambda now: None)
+    tell("computing the sensitivity")
+    certificate = proved(query, policy, work=work)
+    record = _record(policy)
+
+    def attempt(change: str, other: Policy) -> Alternative:
+        tell(f"computing the sensitivity: {change}")
+        try:
+            return Alternative(change, proved(query, other, work=work))
+        except PolicyGraphError as refusal:
+            return Alternative(change, None, str(refusal))
+
+    without = tuple(
+        attempt(describe(fact, policy.domain), policy.without(fact)) for fact in policy.constraints
+    )
+    strengths: tuple[Alternative, ...] = ()
+    if policy.definition == "induced" and policy.constraints and policy.strength == "worst-case":
+        strengths = (
+            attempt("positive neighbours only", policy.with_strength("positive", policy.at_most_records)),
+            attempt("Markov neighbours only", policy.with_strength("markov", policy.at_most_records)),
+            *(
+                attempt(f"at most {cap} {record}s change", policy.with_strength("worst-case", cap))
+                for cap in (2, 3)
+                if policy.at_most_records is None
+            ),
+        )
+    if policy.definition == "blowfish":
+        alone = Policy(policy.domain, None, policy.constraints, unknown=policy.unknown)
+        strengths = (
+            *(
+                attempt(f"at most {cap} {record}s change", policy.with_strength("worst-case", cap))
+                for cap in (2, 3)
+                if policy.at_most_records is None
+            ),
+            attempt("induced neighbours instead of the policy graph", alone),
+        )
+    single = proved(query, Policy(policy.domain), work=work).value
+    return Explanation(policy, query, certificate, single, epsilon, without, strengths)

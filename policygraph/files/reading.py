@@ -1,0 +1,364 @@
+"""Reading policy files. Owns :class:`PolicyFile`, ``load``, ``loads``, ``json_schema``.
+
+First the shape is checked, then everything that needs the domain, part by part, so that one mistake does not hide
+the others.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from policygraph.documents import read_text
+from policygraph.errors import InputError, PolicyGraphError
+from policygraph.files.facts import check_label, check_name, read_facts
+from policygraph.files.problems import PolicyFileError, Problem, Problems, near, shown
+from policygraph.files.releases import combine, read_releases
+from policygraph.files.shapes import check_shape
+from policygraph.model.constraints.base import AnyDomain
+from policygraph.model.domain import Domain, Network
+from policygraph.model.file_options import OPTIONS
+from policygraph.model.policy import Policy
+from policygraph.model.queries import CuboidQuery, Query
+
+__all__ = ["PolicyFile", "json_schema", "load", "loads"]
+
+EDGE_RULES = ("duplicates", "loops")
+ENDS = ("from", "to")
+DOTTED = re.compile(r"(?m)^[ \t\[]*(?:[^\s=#\"'.\[\]]+[ \t]*\.[ \t]*){100}")
+
+
+@dataclass(frozen=True)
+class PolicyFile:
+    """A policy and what is released under it, as a file says.
+
+    Attributes
+    ----------
+    policy
+        The policy.
+    releases
+        One query for each ``[[release]]``.
+    query
+        All of them as one query; it is what the file's sensitivity is about.
+    columns
+        Column of each attribute that has another name in the data, or of the ends ``from`` and ``to`` of an edge list;
+        None when there is none.
+    edges
+        Rules for an edge list (``duplicates``, ``loops``); None when there is none.
+    cube
+        How several tables are published together, as ``pg.Cube(**file.cube)`` takes it; None when the file does not say.
+    reading
+        What is declared about data files (``delimiter``, ``quote``, ``encoding``, ``header``, ``hive``), as ``pg.Files(path, **file.reading)`` takes
+        it; None when the file does not say.
+    text
+        The file as it was read.
+    path
+        Where it was read from.
+    """
+
+    policy: Policy
+    releases: tuple[Query, ...]
+    query: Query
+    columns: Mapping[str, str] | None = None
+    edges: Mapping[str, str] | None = None
+    text: str = field(default="", repr=False)
+    path: str | None = None
+    cube: Mapping[str, Any] | None = None
+    reading: Mapping[str, Any] | None = None
+
+
+def load(path: str | os.PathLike[str]) -> PolicyFile:
+    """Read a policy file.
+
+    Raises
+    ------
+    PolicyFileError
+        With all mistakes of the file.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(
+            f"path={path!r}: expected the path of a policy file (TOML).", code="file.missing", value=path
+        )
+    name = os.fspath(path)
+    brief_name = name if len(name) <= 200 else name[:197] + "..."
+    try:
+        text = read_text(name)
+    except FileNotFoundError as cause:
+        raise InputError(
+            f"{brief_name}: no such file. Give the path of a policy file (TOML).", code="file.missing"
+        ) from cause
+    except OSError as cause:
+        raise InputError(
+            f"{brief_name} cannot be read: {cause.strerror}. Give the path of a policy file (TOML).",
+            code="file.missing",
+        ) from cause
+    except ValueError as cause:
+        raise PolicyFileError(name, [Problem("", f"this is no policy file (TOML): {cause}.")]) from cause
+    return _read(text, name)
+
+
+def loads(text: str) -> PolicyFile:
+    r"""Read a policy from TOML text.
+
+    Examples
+    --------
+    >>> file = loads('[domain]\nage = 3\n[neighbours]\ngraph = "line"\n')
+    >>> file.policy.definition, file.query
+    ('edges', CuboidQuery({age}))
+    """
+    return _read(text, None)
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of policy files, for editors.
+
+    Examples
+    --------
+    >>> sorted(json_schema()["properties"])
+    ['cube', 'data', 'domain', 'neighbours', 'network', 'public', 'release']
+    """
+    from policygraph.files.schema import File
+
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **File.model_json_schema()}
+
+
+def _read(text: str, path: str | None) -> PolicyFile:
+    source = path or "the policy"
+    given = _parse(text, source)
+    problems = Problems(text)
+    check_shape(given, problems)
+    if isinstance(given.get("data"), dict):
+        given = {**given, "data": _plain_data(given["data"])}
+    domain = _read_domain(given, problems)
+    if domain is not None:
+        made = _read_parts(given, domain, problems)
+        if made is not None and not problems.found:
+            policy, releases, query = made
+            data = given.get("data", {})
+            edges = {key: data[key] for key in EDGE_RULES if data.get(key, "error") != "error"}
+            return PolicyFile(
+                policy,
+                tuple(releases),
+                query,
+                data.get("columns"),
+                edges or None,
+                text=text,
+                path=path,
+                cube=_cube(given.get("cube")),
+                reading={key: data[key] for key in OPTIONS if key in data} or None,
+            )
+    raise PolicyFileError(source, problems.listed())
+
+
+def _parse(text: str, source: str) -> dict[str, Any]:
+    if DOTTED.search(text):
+        # The reader takes a time that grows with the square of the number of dots.
+        raise PolicyFileError(
+            source,
+            [Problem("", "a key has more than a hundred parts with dots between: expected at most ten.")],
+        )
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as cause:
+        raise PolicyFileError(source, [_syntax(str(cause))]) from cause
+    except RecursionError as cause:
+        raise PolicyFileError(
+            source,
+            [Problem("", "lists or tables are nested hundreds of times: expected at most ten levels.")],
+        ) from cause
+    except ValueError as cause:
+        # The only other complaint of the reader: Python reads no integer of more than 4,300 digits.
+        raise PolicyFileError(
+            source, [Problem("", f"a number has too many digits to be read ({cause}): write a shorter one.")]
+        ) from cause
+
+
+def _syntax(message: str) -> Problem:
+    at = re.search(r"\(at line (\d+), column (\d+)\)", message)
+    what = (
+        message[: at.start()].strip()
+        if at
+        else message.replace("(at end of document)", "at the end of the file")
+    )
+    column = f", column {at.group(2)}" if at else ""
+    return Problem("", f"this is no TOML{column}: {what}.", int(at.group(1)) if at else None)
+
+
+def _cube(given: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The arguments of a cube in Python, which says None where TOML has no such value."""
+    if given is None:
+        return None
+    return {key: None if value == "none" else value for key, value in given.items()}
+
+
+def _plain_data(data: dict[str, Any]) -> dict[str, Any]:
+    rule = data.get("unknown")
+    if isinstance(rule, dict) and len(rule) == 1 and isinstance(rule.get("other"), dict):
+        return {**data, "unknown": rule["other"]}
+    return data
+
+
+def _read_domain(given: dict[str, Any], problems: Problems) -> AnyDomain | None:
+    """Make the domain; None when there is no telling what it is.
+
+    An attribute with broken labels stands in it with a single value, so that the rest can be checked.
+    """
+    if ("domain" in given) == ("network" in given):
+        problems.add(
+            ("network",) if "domain" in given else (),
+            "the file has both [domain] and [network]: expected one of them."
+            if "domain" in given
+            else "expected a table [domain] with the attributes, or [network] with the nodes.",
+        )
+        return None
+    key = "domain" if "domain" in given else "network"
+    body = given[key]
+    if key == "domain" and isinstance(body, dict):
+        for name, values in body.items():
+            if not problems.under(key, name):
+                _try(lambda name=name, values=values: Domain({name: values}), (key, name), problems)
+        known = {name: 1 if problems.under(key, name) else values for name, values in body.items()}
+        return Domain(known) if known else None
+    if problems.under(key):
+        return None
+    network: Network | None = _try(lambda: Network(**body), (key,), problems)
+    return network
+
+
+def _try(make: Any, path: tuple[str | int, ...], problems: Problems) -> Any:
+    try:
+        return make()
+    except PolicyGraphError as cause:
+        problems.add(path, str(cause))
+        return None
+
+
+def _read_parts(
+    given: dict[str, Any], domain: AnyDomain, problems: Problems
+) -> tuple[Policy, list[Query], Query] | None:
+    facts_given = given.get("public", [])
+    releases_given = given.get("release", [])
+    facts = read_facts(facts_given, domain, problems) if isinstance(facts_given, list) else []
+    releases = read_releases(releases_given, domain, problems) if isinstance(releases_given, list) else []
+    graph = None if problems.under("domain") else _read_graph(given, domain, problems)
+    _check_data(given, domain, problems)
+    neighbours = given.get("neighbours", {})
+    if (
+        problems.under("domain")
+        or problems.under("public")
+        or problems.under("neighbours")
+        or problems.under("data")
+    ):
+        return None
+    try:
+        policy = Policy(
+            domain,
+            graph,
+            facts,
+            neighbours.get("strength", "worst-case"),
+            neighbours.get("at_most_records"),
+            given.get("data", {}).get("unknown", "error"),
+        )
+    except PolicyGraphError as cause:
+        place = "neighbours" if cause.code.startswith("policy.") else "public"
+        inner = {"policy.strength": ("strength",), "policy.cap": ("at_most_records",)}.get(cause.code, ())
+        problems.add((place, *inner), str(cause))
+        return None
+    if problems.under("release"):
+        return None
+    query = _try(lambda: combine(releases), ("release",), problems)
+    if "cube" in given and query is not None and not isinstance(query, CuboidQuery):
+        problems.add(("cube",), "a cube is made of tables of counts: expected only cuboids in [[release]].")
+    return None if query is None else (policy, releases, query)
+
+
+def _read_graph(given: dict[str, Any], domain: AnyDomain, problems: Problems) -> Any:
+    from policygraph.model.graphs import PolicyGraph
+
+    neighbours = given.get("neighbours", {})
+    if problems.under("neighbours") and not isinstance(neighbours, dict):
+        return None
+    form, bottom = neighbours.get("graph", "none"), neighbours.get("bottom", False)
+    if form == "none":
+        # Without a graph records appear and vanish already, as far as the public facts allow: bottom adds nothing.
+        return None
+    if problems.under("neighbours", "graph"):
+        return None
+    words = ("full", "attribute", "bit", "line", "grid", "none")
+    if isinstance(form, str) and form not in words:
+        problems.add(
+            ("neighbours", "graph"),
+            f"{shown(form)}: expected {', '.join(words)}, or a table such as {{threshold = 2}}.{near(form, words)}",
+        )
+        return None
+    if isinstance(form, dict):
+        known = (
+            "threshold",
+            "partition",
+            "edges",
+            "product",
+            "full",
+            "bit",
+            "line",
+            "attribute",
+            "rest",
+            "bottom",
+        )
+        for key in form:
+            if key not in known:
+                problems.add(
+                    ("neighbours", "graph", key),
+                    f"this key is not known: expected {', '.join(known)}.{near(key, known)}",
+                )
+        if problems.under("neighbours", "graph"):
+            return None
+    if isinstance(form, dict) and isinstance(domain, Domain):
+        attribute = form.get("attribute")
+        if isinstance(attribute, str) and not check_name(
+            attribute, domain, ("neighbours", "graph", "attribute"), problems
+        ):
+            return None
+    try:
+        return PolicyGraph.from_spec(domain, form, bottom)
+    except PolicyGraphError as cause:
+        # The rule has another name for it in Python.
+        problems.add(("neighbours", "graph"), str(cause).replace("theta=", "threshold = "))
+        return None
+
+
+def _check_data(given: dict[str, Any], domain: AnyDomain, problems: Problems) -> None:
+    data = given.get("data", {})
+    if not isinstance(data, dict):
+        return
+    network = isinstance(domain, Network)
+    for key in () if network else EDGE_RULES:
+        if key in data and not problems.under("data", key):
+            problems.add(("data", key), f"{key} is about edge lists: expected it beside [network] only.")
+    if "header" in data and not network and not problems.under("data", "header"):
+        problems.add(("data", "header"), "header is about edge lists: a table always has names of columns.")
+    if data.get("delimiter", ",") == data.get("quote", '"') and not problems.under("data"):
+        problems.add(
+            ("data", "quote" if "quote" in data else "delimiter"),
+            "expected a delimiter other than the quote.",
+        )
+    for key in ("unknown", "columns"):
+        # A broken entry is reported already, and does not keep the others from being looked at.
+        for name, value in (data.get(key) or {}).items() if isinstance(data.get(key), dict) else ():
+            path = ("data", key, name)
+            if problems.under(*path) or not isinstance(value, (str, int, float)):
+                continue
+            if isinstance(domain, Network):
+                _check_end(key, name, path, problems)
+            elif check_name(name, domain, path, problems) and key == "unknown":
+                check_label(name, value, domain, path, problems)
+
+
+def _check_end(key: str, name: str, path: tuple[str, ...], problems: Problems) -> None:
+    if key == "unknown":
+        problems.add(path, "a network has no attributes: expected unknown = 'error' or 'drop'.")
+    elif name not in ENDS:
+        problems.add(path, f"{shown(name)}: expected the ends of an edge, from and to.{near(name, ENDS)}")

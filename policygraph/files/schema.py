@@ -1,0 +1,482 @@
+"""The one schema of policy files, as pydantic models. Imported only when a file is read.
+
+The models check shapes: which keys there are and of which type. What needs the domain (attributes, labels, nodes)
+is checked in ``facts``, ``releases`` and ``reading``.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from policygraph.errors import InputError
+from policygraph.exact import as_fraction
+from policygraph.model.file_options import expected_option
+
+__all__ = ["FACTS", "RELEASES", "File", "Release"]
+
+FACTS = ("total", "cuboid", "cells", "count", "zeros", "degrees", "in_degrees", "out_degrees", "edges")
+RELEASES = (
+    "cuboid",
+    "cuboids",
+    "all_cuboids",
+    "total",
+    "ranges",
+    "prefix",
+    "adjacency",
+    "mixing",
+    "statistic",
+    "matrix",
+    "sums",
+    "averages",
+)
+LABEL = {"type": ["string", "integer", "number", "boolean"]}
+LABELS = {"type": "array", "items": LABEL}
+
+
+def _wrong(expected: str) -> PydanticCustomError:
+    return PydanticCustomError("expected", "expected {what}", {"what": expected})
+
+
+def _label(value: Any) -> Any:
+    if not isinstance(value, (str, int, float, bool)):
+        raise _wrong("a label: text, a number, true or false")
+    return value
+
+
+def _count_or_labels(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, list)):
+        raise _wrong("a list of labels, or how many values there are")
+    if isinstance(value, int) and value < 1:
+        raise _wrong("at least one value")
+    if isinstance(value, list):
+        if not value:
+            raise _wrong("at least one label")
+        for label in value:
+            _label(label)
+    return value
+
+
+def _labels_or_one(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_label(label) for label in value]
+    return _label(value)
+
+
+def _condition(value: Any) -> Any:
+    if isinstance(value, dict):
+        for labels in value.values():
+            _labels_or_one(labels)
+        return value
+    if isinstance(value, (list, str, int, float, bool)):
+        return _labels_or_one(value)
+    raise _wrong("a cell such as ['F', 0], or a condition such as {age = [0, 1]}")
+
+
+def _nodes(value: Any) -> Any:
+    if value == "all" or (isinstance(value, list) and value):
+        return value if value == "all" else [_label(label) for label in value]
+    raise _wrong("a list of nodes, or 'all'")
+
+
+def _groups(value: Any) -> Any:
+    if isinstance(value, (list, dict)) and value:
+        for label in value.values() if isinstance(value, dict) else value:
+            _label(label)
+        return value
+    raise _wrong("the group of each node: a list in node order, or a table node = group")
+
+
+def _graph(value: Any) -> Any:
+    if not isinstance(value, (str, dict)):
+        raise _wrong(
+            "full, attribute, bit, line, grid, none, or a table such as {threshold = 2, attribute = 'age'}"
+        )
+    return value
+
+
+def _unknown(value: Any) -> Any:
+    if value in ("error", "drop") and isinstance(value, str):
+        return value
+    if isinstance(value, dict) and value:
+        inner = value["other"] if isinstance(value.get("other"), dict) and len(value) == 1 else value
+        for label in inner.values():
+            _label(label)
+        return inner
+    raise _wrong("'error', 'drop', or {other = {age = 'other'}}: the label that unknown values count under")
+
+
+def _equals(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, list)):
+        raise _wrong("the published values: a whole number or a list of them")
+    return value
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise _wrong("a number such as 100, 0.01 or '1/3'")
+    return value
+
+
+def _probability(value: Any) -> Any:
+    try:
+        good = 0 < as_fraction(_number(value), "offset") < 1
+    except InputError:
+        good = False
+    if not good:
+        raise _wrong("a probability between 0 and 1, such as 0.01 or '1/100'")
+    return value
+
+
+def _option(name: str) -> Any:
+    def check(value: Any) -> Any:
+        expected = expected_option(name, value)
+        if expected is not None:
+            raise _wrong(expected)
+        return value
+
+    return PlainValidator(check)
+
+
+def _true(value: Any) -> Any:
+    if value is not True:
+        raise _wrong("true (or leave it out)")
+    return value
+
+
+WHERE = {"type": "object", "additionalProperties": {"anyOf": [LABEL, LABELS]}}
+GRAPH = {
+    "anyOf": [
+        {"enum": ["full", "attribute", "bit", "line", "grid", "none"]},
+        {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "threshold": {"type": "integer", "minimum": 1},
+                "partition": {},
+                "edges": {"type": "array"},
+                "product": {"type": "object"},
+                "full": {"const": True},
+                "line": {"const": True},
+                "bit": {"const": True},
+                "attribute": {"type": "string"},
+                "rest": {"const": "singletons"},
+                "bottom": {"type": "array"},
+            },
+        },
+    ]
+}
+RULE = {"anyOf": [{"enum": ["error", "drop"]}, {"type": "object"}]}
+
+Values = Annotated[
+    Any,
+    PlainValidator(_count_or_labels),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {**LABELS, "minItems": 1}]}),
+]
+Label = Annotated[Any, PlainValidator(_label), WithJsonSchema(LABEL)]
+Cell = list[Label]
+Picked = Annotated[Any, PlainValidator(_labels_or_one), WithJsonSchema({"anyOf": [LABELS, LABEL]})]
+Where = Annotated[
+    dict[
+        StrictStr, Annotated[Any, PlainValidator(_labels_or_one), WithJsonSchema({"anyOf": [LABEL, LABELS]})]
+    ],
+    Field(min_length=1),
+]
+Condition = Annotated[Any, PlainValidator(_condition), WithJsonSchema({"anyOf": [LABELS, WHERE, LABEL]})]
+Nodes = Annotated[
+    Any, PlainValidator(_nodes), WithJsonSchema({"anyOf": [{"const": "all"}, {**LABELS, "minItems": 1}]})
+]
+Groups = Annotated[
+    Any,
+    PlainValidator(_groups),
+    WithJsonSchema({"anyOf": [LABELS, {"type": "object", "additionalProperties": LABEL}]}),
+]
+Graph = Annotated[Any, PlainValidator(_graph), WithJsonSchema(GRAPH)]
+Unknown = Annotated[Any, PlainValidator(_unknown), WithJsonSchema(RULE)]
+Equals = Annotated[
+    Any, PlainValidator(_equals), WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "array"}]})
+]
+Yes = Annotated[Any, PlainValidator(_true), WithJsonSchema({"const": True})]
+Number = Annotated[
+    Any, PlainValidator(_number), WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]})
+]
+Probability = Annotated[
+    Any, PlainValidator(_probability), WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]})
+]
+SIGN = r"[\x01-\x09\x0b\x0c\x0e-\x7f]"
+"""ASCII characters but for line breaks and the zero byte, as ``expected_option`` has them."""
+Delimiter = Annotated[
+    Any, _option("delimiter"), WithJsonSchema({"type": "string", "maxLength": 1, "pattern": f"^{SIGN}$"})
+]
+Quote = Annotated[
+    # In some readers of patterns the end is also before a last line break.
+    Any, _option("quote"), WithJsonSchema({"type": "string", "maxLength": 1, "pattern": rf"^(?!\n){SIGN}?$"})
+]
+Encoding = Annotated[Any, _option("encoding"), WithJsonSchema({"type": "string"})]
+Header = Annotated[Any, _option("header"), WithJsonSchema({"type": "boolean"})]
+Hive = Annotated[Any, _option("hive"), WithJsonSchema({"type": "boolean"})]
+Names = list[StrictStr]
+Positive = Annotated[StrictInt, Field(ge=1)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class _OneOf(_Table):
+    """A table with exactly one of several keys, unless ``several`` lets more pass."""
+
+    @classmethod
+    def choices(cls) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    @classmethod
+    def several(cls, value: dict[str, Any], given: list[str]) -> None:
+        """Refuse several of the keys in one table."""
+        raise _wrong(f"one of these, not {' and '.join(given)} together")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _exactly_one(cls, value: Any) -> Any:
+        if isinstance(value, dict):
+            given = [key for key in cls.choices() if key in value]
+            if len(given) > 1:
+                cls.several(value, given)
+            # A misspelt key is reported as such, and not once more as a missing one.
+            if not given and all(key in cls.model_fields for key in value):
+                raise _wrong(f"one of {', '.join(cls.choices())}")
+        return value
+
+
+class Network(_Table):
+    """A graph instead of a table."""
+
+    nodes: Values = Field(description="How many nodes (named 0, 1, ...), or their names.")
+    directed: StrictBool = False
+    loops: StrictBool = False
+    multiple: StrictBool = False
+
+
+class Neighbours(_Table):
+    """Which data sets may not be told apart."""
+
+    graph: Graph = "none"
+    bottom: StrictBool = Field(False, description="Whether records may also appear and vanish.")
+    strength: Literal["worst-case", "positive", "markov"] = "worst-case"
+    at_most_records: Positive | None = None
+
+
+class SomeCells(_Table):
+    """Single cells of a margin."""
+
+    of: Names = Field(min_length=1)
+    values: list[Picked] = Field(min_length=1)
+
+
+class Term(_OneOf):
+    """A condition and its factor."""
+
+    where: Where | None = None
+    cell: Cell | None = None
+    times: StrictInt = 1
+
+    @classmethod
+    def choices(cls) -> tuple[str, ...]:
+        return ("where", "cell")
+
+
+class Count(_OneOf):
+    """How many records meet a condition, or a weighted sum of such counts."""
+
+    where: Where | None = None
+    terms: Annotated[list[Term], Field(min_length=1)] | None = None
+
+    @classmethod
+    def choices(cls) -> tuple[str, ...]:
+        return ("where", "terms")
+
+
+class PublicEdges(_OneOf):
+    """Which nodes are joined, inside public groups or between them."""
+
+    groups: Groups
+    inside: Yes = None
+    between: Yes = None
+
+    @classmethod
+    def choices(cls) -> tuple[str, ...]:
+        return ("inside", "between")
+
+
+class Fact(_OneOf):
+    """One exact public fact, or several without published values."""
+
+    total: Yes = None
+    cuboid: Names | None = None
+    cells: SomeCells | None = None
+    count: Count | None = None
+    zeros: Annotated[list[Condition], Field(min_length=1)] | None = None
+    degrees: Nodes = None
+    in_degrees: Nodes = None
+    out_degrees: Nodes = None
+    edges: PublicEdges | None = None
+    equals: Equals = Field(None, description="The published values.")
+
+    @classmethod
+    def choices(cls) -> tuple[str, ...]:
+        return FACTS
+
+    @classmethod
+    def several(cls, value: dict[str, Any], given: list[str]) -> None:
+        if "equals" in value:
+            raise _wrong(
+                f"equals beside one fact, not beside {' and '.join(given)}; write a [[public]] for each"
+            )
+
+
+class Ranges(_Table):
+    """Counts between two positions of an ordered attribute, both included."""
+
+    attribute: StrictStr | None = None
+    pairs: list[Annotated[list[StrictInt], Field(min_length=2, max_length=2)]] = Field(min_length=1)
+
+
+class Matrix(_Table):
+    """A sparse integer matrix over the cells."""
+
+    rows: Positive
+    entries: list[Annotated[list[StrictInt], Field(min_length=3, max_length=3)]]
+
+
+class Measure(_Table):
+    """A numeric column with a declared range, for sums and averages."""
+
+    column: StrictStr
+    low: Number
+    high: Number
+    unit: Number = Field(1, description="Granularity: values are rounded to its multiples.")
+    missing: Number = Field(
+        "error", description="'error', 'drop', or the value that a missing one counts with."
+    )
+
+
+class Release(_OneOf):
+    """One thing that is released."""
+
+    cuboid: Names | None = None
+    cuboids: Annotated[list[Names], Field(min_length=1)] | None = None
+    weights: list[Positive] | None = None
+    weight: Positive | None = None
+    all_cuboids: Yes = None
+    up_to: Annotated[StrictInt, Field(ge=0)] | None = None
+    total: Yes = None
+    ranges: Ranges | None = None
+    prefix: StrictStr | None = None
+    adjacency: Yes = None
+    mixing: Groups = None
+    statistic: Literal["degree tail", "joint degrees", "wedges", "triangles"] | None = Field(
+        None, description="A number of a network that is not linear in its edges."
+    )
+    largest: Positive | None = Field(
+        None, description="Last degree that degree tail and joint degrees tell apart."
+    )
+    side: Literal["both", "in", "out"] | None = Field(None, description="Which degrees a degree tail counts.")
+    matrix: Matrix | None = None
+    sums: Annotated[list[Names], Field(min_length=1)] | None = None
+    averages: Annotated[list[Names], Field(min_length=1)] | None = None
+    measure: Measure | None = None
+    balance: Number = None
+    name: StrictStr | None = None
+    row_names: Names | None = None
+    unit: StrictStr | None = None
+
+    @classmethod
+    def choices(cls) -> tuple[str, ...]:
+        return RELEASES
+
+    @model_validator(mode="before")
+    @classmethod
+    def _up_to_alone(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "up_to" in value and not any(key in value for key in RELEASES):
+            return {"all_cuboids": True, **value}
+        return value
+
+
+class Cube(_Table):
+    """How several tables of counts are published together: the arguments of ``pg.Cube``."""
+
+    strategy: Literal["all", "base", "bmax", "unequal", "unequal-max", "fourier"] = Field(
+        "unequal", description="What is measured."
+    )
+    consistency: Literal["least-squares", "least-absolute", "least-maximum", "none"] = Field(
+        "least-squares", description="In which sense tables that agree are near the noisy numbers."
+    )
+    nonnegative: StrictBool = Field(False, description="No count is negative.")
+    whole: StrictBool = Field(False, description="All counts are whole numbers.")
+    offset: Probability = Field(
+        None, description="Counts are shifted so that they are negative with this probability only."
+    )
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Cube:
+        made = self.nonnegative or self.whole
+        if self.consistency == "none" and (made or self.offset is not None):
+            raise _wrong(
+                "a consistency other than none beside nonnegative, whole or offset, which are made on one finest table"
+            )
+        if self.offset is not None and (made or self.consistency != "least-squares"):
+            raise _wrong(
+                "offset alone: it is added to least-squares tables that are neither nonnegative nor whole"
+            )
+        return self
+
+
+class Data(_Table):
+    """How records are read."""
+
+    unknown: Unknown = "error"
+    columns: dict[StrictStr, StrictStr] | None = Field(
+        None, description="Column of an attribute that has another name; of an edge list: from and to."
+    )
+    duplicates: Literal["error", "merge"] = Field("error", description="Pairs that an edge list has twice.")
+    loops: Literal["error", "drop"] = Field("error", description="Loops, where the network has none.")
+    delimiter: Delimiter = Field(
+        None,
+        description="What separates the values of a CSV line; by default what the header line contains of , ; | and tab.",
+    )
+    quote: Quote = Field(
+        None, description="What encloses a CSV value with delimiters or line breaks; '' for none."
+    )
+    encoding: Encoding = Field(None, description="Encoding of a text file; by default utf-8.")
+    header: Header = Field(None, description="Whether a CSV edge list starts with the names of its columns.")
+    hive: Hive = Field(None, description="Whether folders named column=value are columns.")
+
+
+class File(_Table):
+    """A policy file of policygraph."""
+
+    model_config = ConfigDict(extra="forbid", title="policygraph policy file")
+
+    domain: Annotated[dict[StrictStr, Values], Field(min_length=1)] | None = Field(
+        None, description="Each attribute with its labels, or how many values it has (labels 0, 1, ...)."
+    )
+    network: Network | None = None
+    neighbours: Neighbours | None = None
+    public: list[Fact] = Field(default_factory=list, description="Exact public facts.")
+    release: list[Release] = Field(
+        default_factory=list, description="What is released; by default every cell."
+    )
+    cube: Cube | None = Field(None, description="How several tables of counts are published together.")
+    data: Data | None = None

@@ -1,0 +1,163 @@
+"""Noise on the answers themselves: discrete Laplace for pure epsilon, discrete Gaussian for zCDP.
+
+Owns :class:`Laplace` and :class:`Gaussian`; their argument is ``docs/proofs/additive-noise.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from policygraph.curator.noise import (
+    Source,
+    discrete_gaussian,
+    discrete_laplace,
+    gaussian_quantile,
+    gaussian_variance,
+    laplace_quantile,
+    laplace_variance,
+)
+from policygraph.errors import InputError
+from policygraph.exact import show
+from policygraph.mechanisms.base import Calibrated, Ints, Mechanism, Noise, certified, true_answers
+from policygraph.model.loss import Epsilon, Loss, Rho
+from policygraph.model.policy import Policy
+from policygraph.model.queries.base import Query
+from policygraph.sensitivity.certificate import Sensitivity
+from policygraph.sensitivity.rungs.determined import PUBLIC
+
+__all__ = ["Additive", "Gaussian", "Laplace", "for_loss", "law"]
+
+CONFIDENCE = Fraction(95, 100)
+
+
+def law(loss: Loss, parameter: Fraction) -> Noise:
+    """The discrete Laplace law of a scale for epsilon, the discrete Gaussian one of a variance for rho; none for 0.
+
+    Examples
+    --------
+    >>> law(Rho(1), Fraction(1, 2)).distribution, law(Epsilon(1), Fraction(0)).distribution
+    ('discrete Gaussian', 'none')
+    """
+    if parameter == 0:
+        return Noise("none", Fraction(0), 0.0, 0)
+    if isinstance(loss, Epsilon):
+        within = laplace_quantile(parameter, CONFIDENCE)
+        return Noise("discrete Laplace", parameter, laplace_variance(parameter), within)
+    within = gaussian_quantile(parameter, CONFIDENCE)
+    return Noise("discrete Gaussian", parameter, gaussian_variance(parameter), within)
+
+
+@dataclass(frozen=True)
+class Additive(Calibrated):
+    """Independent noise of one law on every lattice point."""
+
+    mechanism: str
+    query: Query
+    policy: Policy
+    loss: Loss
+    sensitivity: Sensitivity
+
+    most_reach = 1 << 61
+
+    @cached_property
+    def parameter(self) -> Fraction:
+        """Scale Delta / epsilon of the Laplace law, or variance Delta^2 / (2 rho) of the Gaussian one."""
+        power = self.query.unit if self.sensitivity.norm == "l1" else self.query.unit**2
+        units = self.sensitivity.power / power
+        return units / self.loss.value if isinstance(self.loss, Epsilon) else units / (2 * self.loss.value)
+
+    @cached_property
+    def noise(self) -> Noise:
+        return law(self.loss, self.parameter)
+
+    def noisy(self, table: Any, source: Source) -> Ints:
+        made: Ints = self.noisy_many(table, 1, source)[0]
+        return made
+
+    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+        answers = true_answers(self.query, table)
+        if self.parameter == 0:
+            return np.tile(answers, (n, 1))
+        draw = discrete_laplace if isinstance(self.loss, Epsilon) else discrete_gaussian
+        return draw(self.parameter, (n, answers.size), source) + answers
+
+    def stages(self) -> Sequence[str]:
+        kind = "exactly" if self.sensitivity.exact else "at most"
+        size = "the root of " if self.sensitivity.norm == "l2" else ""
+        first = (
+            f"One neighbour step changes the answers by {kind} {size}{show(self.sensitivity.power)} "
+            f"({self.sensitivity.norm.upper()}; {self.sensitivity.definition})."
+        )
+        if self.parameter == 0:
+            why = (
+                "The public facts determine the answers"
+                if self.sensitivity.method == PUBLIC.method
+                else "The policy does not hide the answers"
+            )
+            return [first, f"{why}, so no noise was added."]
+        kind_of = "scale" if isinstance(self.loss, Epsilon) else "variance parameter"
+        return [
+            first,
+            f"Independent {self.noise.distribution} noise of {kind_of} {show(self.parameter)} lattice units (unit "
+            f"{show(self.query.unit)}) was added to each answer, for a loss of {self.loss}.",
+        ]
+
+
+@dataclass(frozen=True)
+class Laplace(Mechanism):
+    """Discrete Laplace noise of scale sensitivity / epsilon.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"age": 3})
+    >>> query = pg.queries.identity(domain)
+    >>> ready = Laplace().calibrate(query, pg.Policy(domain), pg.Epsilon("1/2"))
+    >>> ready.parameter
+    Fraction(2, 1)
+    """
+
+    name: str = "Laplace"
+
+    def calibrate(
+        self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
+    ) -> Additive:
+        if not isinstance(loss, Epsilon):
+            raise InputError(
+                f"Laplace noise spends epsilon, not {loss}: expected Epsilon.", code="mechanism.loss"
+            )
+        return Additive(self.name, query, policy, loss, certified(query, policy, loss, sensitivity))
+
+
+@dataclass(frozen=True)
+class Gaussian(Mechanism):
+    """Discrete Gaussian noise of variance sensitivity^2 / (2 rho).
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"age": 3})
+    >>> query = pg.queries.identity(domain)
+    >>> Gaussian().calibrate(query, pg.Policy(domain), pg.Rho("1/2")).parameter
+    Fraction(1, 1)
+    """
+
+    name: str = "Gaussian"
+
+    def calibrate(
+        self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
+    ) -> Additive:
+        if not isinstance(loss, Rho):
+            raise InputError(f"Gaussian noise spends rho, not {loss}: expected Rho.", code="mechanism.loss")
+        return Additive(self.name, query, policy, loss, certified(query, policy, loss, sensitivity))
+
+
+def for_loss(loss: Loss) -> Mechanism:
+    """The additive mechanism that spends a kind of loss."""
+    return Laplace() if isinstance(loss, Epsilon) else Gaussian()

@@ -1,0 +1,498 @@
+"""What every mechanism is. Owns :class:`Mechanism` (configuration only) and :class:`Calibrated` (ready to run).
+
+``calibrate`` sees no data; ``run`` is the one place where a true answer meets noise.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import ceil, isqrt
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from policygraph.curator.noise import Source
+from policygraph.effort import SECOND
+from policygraph.errors import InputError, RefusedError
+from policygraph.model.domain import Network
+from policygraph.model.loss import Epsilon, Loss, Rho
+from policygraph.model.policy import Policy
+from policygraph.model.queries.base import Query
+from policygraph.model.queries.blocks import BlockQuery
+from policygraph.model.queries.cuboids import CuboidQuery
+from policygraph.release.release import Release, Table, plain, scaled
+from policygraph.sensitivity.certificate import Sensitivity
+from policygraph.sensitivity.request import CUT_SHORT, Request, current, proved
+from policygraph.version import __version__
+
+__all__ = [
+    "Calibrated",
+    "Mechanism",
+    "Noise",
+    "answer_parts",
+    "answers_of",
+    "certified",
+    "check_answers",
+    "check_drawable",
+    "check_loss",
+    "marked",
+    "records_of",
+    "true_answers",
+]
+
+DENSE_CELLS = 50_000_000
+"""Above this many cells a cube is never built; its tables are counted one by one."""
+
+MOST_ANSWERS = 100_000_000
+"""Most answers of one release."""
+
+MOST_CUBE_CELLS = 500_000_000
+"""Most measured cells of a cube (each takes up to 40 bytes on the way)."""
+
+RECORD_WORK = 5 * SECOND
+"""For the certificate of the query itself in a record, where no noise is scaled to it: a bound will do."""
+
+MOST_LISTED = 100_000
+"""Up to so many rows of a release are taken to share no labels."""
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The law of the noise on one lattice point.
+
+    Attributes
+    ----------
+    distribution
+        ``discrete Laplace``, ``discrete Gaussian`` or ``none``.
+    parameter
+        Scale, or variance parameter, in lattice units; exact.
+    variance
+        Variance of the noise in lattice units.
+    within_95
+        Smallest t such that the noise is within t with probability 0.95.
+    """
+
+    distribution: str
+    parameter: Fraction
+    variance: float
+    within_95: int
+
+
+Made = TypeVar("Made", bound="Calibrated")
+
+
+class Calibrated(ABC):
+    """A mechanism with its noise fixed for one query, policy and loss; it has seen no data."""
+
+    mechanism: str
+    query: Query
+    policy: Policy
+    loss: Loss
+    most_reach: ClassVar[int] = 1 << 48
+    """What :meth:`reach` must stay below. Floating-point numbers are at ease with this much; mechanisms that add whole numbers only take more."""
+    sensitivity: Sensitivity | None
+    """What the noise was scaled to; None for a mechanism that scales nothing to a sensitivity."""
+
+    @property
+    @abstractmethod
+    def noise(self) -> Noise:
+        """Return the law of the noise of one lattice point."""
+
+    @abstractmethod
+    def noisy(self, table: Any, source: Source) -> Ints:
+        """Return noisy lattice points for a table of counts; the only place that sees a true answer."""
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether a limit in seconds that the caller set ended a search for what is calibrated here."""
+        proof = self.sensitivity
+        return bool(getattr(self, "_cut_short", False)) or (proof is not None and proof.cut_short)
+
+    @property
+    def centre(self) -> Query | None:
+        """What an output of :meth:`noisy` starts with, but for the noise; None when that is no query."""
+        return self.query
+
+    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+        """Return n independent outputs of :meth:`noisy`, one in each row.
+
+        Notes
+        -----
+        What an audit looks at. A mechanism that can draw them at once does so here, with :meth:`noisy` as its case n = 1, so
+        that what is audited is what is released.
+        """
+        return np.stack([self.noisy(table, source) for _ in range(n)])
+
+    def to_answers(self, points: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Answers of the query from an output of :meth:`noisy`, in lattice units: what other mechanisms build on.
+
+        Post-processing. Most outputs are the answers already.
+        """
+        return points
+
+    @property
+    def settings(self) -> str:
+        """What tells two requests apart beside the name and the noise, for the ledger; empty where nothing does."""
+        return ""
+
+    @property
+    def request(self) -> str:
+        """What was asked for, in place of name and noise, for the ledger; empty where these tell a request by themselves."""
+        return ""
+
+    @abstractmethod
+    def stages(self) -> Sequence[str]:
+        """Return one sentence for each stage, for people who read the release."""
+
+    def check(self, table: Any) -> None:
+        """Raise for data that this cannot run on; asked before anything is charged.
+
+        Raises
+        ------
+        RefusedError
+            When the numbers on the way to a release could leave 64-bit integers, or what the mechanism computes with.
+        """
+        if hasattr(table, "domain"):
+            self.query.check_domain(table.domain)
+        self.check_reach(records_of(table))
+
+    def check_reach(self, records: int) -> None:
+        """Refuse so many records that a number on the way to a release could be too large, before any product is formed."""
+        if self.reach(records) >= self.most_reach:
+            raise RefusedError(
+                f"so many records, times what one of them can add to a number that {self.mechanism} works with, are too many: expected below "
+                f"2**{self.most_reach.bit_length() - 1}. Nothing was charged. Use a coarser unit, smaller weights or another mechanism.",
+                code="query.overflow",
+            )
+
+    def reach(self, records: int) -> int:
+        """A bound on the absolute values of all numbers on the way to a release of so many records, noise included; exact integers."""
+        queries = [self.query] + ([self.centre] if self.centre is not None else [])
+        most = max(query.most_answer(records) for query in queries) + self.most_noise()
+        return most * max((self.factor(at).numerator for at in range(len(self.query.parts))), default=1)
+
+    def most_noise(self) -> int:
+        """A bound on what noise adds to an answer, which a draw exceeds with a probability below 2**-180."""
+        parameter = ceil(self.noise.parameter)
+        if self.noise.distribution == "discrete Gaussian":
+            return 24 * (isqrt(parameter) + 1)
+        return 128 * (parameter + 1) if parameter else 0
+
+    def deviation(self, part: int) -> float | Floats:
+        """Standard deviation of one value of a part in the units users see, or of each value where they differ."""
+        return float(self.factor(part)) * float(np.sqrt(self.noise.variance))
+
+    def within_95(self, part: int) -> float | Floats:
+        """What 95 % of the noise of a value of a part stays within, in the units users see, or that of each value."""
+        return float(self.noise.within_95 * self.factor(part))
+
+    def _of_part(self, errors: Floats, part: int) -> float | Floats:
+        """Errors of the values of a part, of those of all answers in lattice units; one number where they are equal."""
+        start = sum(p.height for p in self.query.parts[:part])
+        mine = errors[start : start + self.query.parts[part].height] * float(self.factor(part))
+        return float(mine[0]) if np.all(mine == mine[0]) else mine
+
+    def factor(self, part: int) -> Fraction:
+        """What a lattice point of a part is multiplied by in the end."""
+        return self.query.unit / self.query.parts[part].weight
+
+    def run(self, table: Any, source: Source) -> Release:
+        """Draw the noise and make the release.
+
+        Parameters
+        ----------
+        table
+            Counts of the cells, or an object with ``vector()``.
+        source
+            Where the randomness comes from.
+        """
+        counts = table if hasattr(table, "vector") else np.asarray(table)
+        if hasattr(table, "vector"):
+            self.query.check_domain(table.domain)
+        else:
+            _check_size(counts.size, self.query)
+            self.policy.check_table(counts)
+        return self.publish(self.noisy(counts, source), source)
+
+    def publish(self, points: Ints, source: Source) -> Release:
+        """Make a release of noisy lattice points (post-processing)."""
+        tables, parts, start = [], [], 0
+        for at, part in enumerate(self.query.parts):
+            factor = self.factor(at)
+            values = scaled(points[start : start + part.height], factor)
+            start += part.height
+            deviation, within = self.deviation(at), self.within_95(at)
+            labels = tuple(self.query.part_labels(at))
+            tables.append(Table(part.name, part.columns, labels, values, deviation, within))
+            parts.append(
+                {
+                    "name": part.name,
+                    "columns": list(part.columns),
+                    "height": part.height,
+                    "integer": factor.denominator == 1 and np.asarray(points).dtype.kind in "iu",
+                    "standard_deviation": plain(deviation),
+                    "within_95": plain(within),
+                }
+            )
+        return Release(tuple(tables), self.record(source, parts))
+
+    def most_rows(self, table: Any) -> int:
+        """The most rows that a release of this table can have; more than that is never published."""
+        return self.query.height
+
+    def most_bytes(self, table: Any, source: Source) -> int:
+        """The most bytes that a release of this table takes in the ledger, so that there is room before it is charged.
+
+        Notes
+        -----
+        All that a record says beside the numbers is made here once, before the charge: what can fail in it fails now. A value takes eight bytes;
+        labels and errors repeat, and are stored once and by number, but in small tables they are counted in full. Should a release be larger all the same,
+        and the disk be full just then, its charge waits with its key.
+        """
+        record = len(json.dumps(self.record(source, []), ensure_ascii=False).encode())
+        columns = max((len(part.columns) for part in self.query.parts), default=0)
+        rows = self.most_rows(table)
+        each = 96 + 48 * columns if rows <= MOST_LISTED else 20 + 6 * columns
+        return 4 * record + (1 << 12) * (16 + len(self.query.parts)) + each * rows
+
+    @cached_property
+    def recorded_certificate(self) -> Sensitivity | None:
+        """The certificate that a record holds: of the noise or, where that rests on a theorem, of the query alone."""
+        if self.sensitivity is not None:
+            return self.sensitivity
+        return _of_query(self.query, self.policy, self.loss)
+
+    def record(self, source: Source, parts: list[dict[str, Any]]) -> dict[str, Any]:
+        """Provenance of a release: nothing in it depends on the data."""
+        warning = [] if source.private else [source.describe()]
+        certificate = self.recorded_certificate
+        cut = self.cut_short or current().cut_short
+        return {
+            "format": 1,
+            "library": f"policygraph {__version__}",
+            "private": source.private,
+            "warning": "; ".join(warning) or None,
+            "stages": [*([CUT_SHORT] if cut else []), *warning, *self.stages(), *_dropping(self.policy)],
+            "loss": self.loss.to_json(),
+            "mechanism": self.mechanism,
+            "noise": {
+                "distribution": self.noise.distribution,
+                "parameter": str(self.noise.parameter),
+                "lattice_unit": str(self.query.unit),
+                "variance": self.noise.variance,
+                "source": source.describe(),
+            },
+            "policy_fingerprint": self.policy.fingerprint,
+            "query_fingerprint": self.query.fingerprint,
+            "policy": self.policy.to_spec(),
+            "query": self.query.to_spec(),
+            "certificate": None if certificate is None else certificate.to_dict(),
+            "certificate_of": "the noise"
+            if self.sensitivity is not None
+            else "the query alone; the stages say what the noise rests on",
+            "parts": parts,
+            # Named only where it is so, so that records that were stored before read as they did.
+            **({"cut_short": True} if cut else {}),
+        }
+
+
+def marked(ready: Made, request: Request) -> Made:
+    """Say of a calibrated mechanism whether the clock of the request that it was made for cut a search short."""
+    if request.cut_short:
+        object.__setattr__(ready, "_cut_short", True)
+    return ready
+
+
+class Mechanism(ABC):
+    """Configuration of a mechanism; no data, no budget."""
+
+    name: str
+
+    @abstractmethod
+    def calibrate(
+        self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
+    ) -> Calibrated:
+        """Fix the noise for a query under a policy at a loss, without data.
+
+        Parameters
+        ----------
+        sensitivity
+            A certificate made for this query and policy; computed when absent.
+
+        Raises
+        ------
+        InputError
+            When the certificate is of another norm, query or policy.
+        """
+
+
+def records_of(table: Any) -> int:
+    """Number of records of counts, or of a vector, as an exact integer."""
+    if hasattr(table, "rows"):
+        return int(table.rows)
+    return sum(abs(int(count)) for count in np.asarray(table).ravel().tolist())
+
+
+def check_loss(loss: Any) -> None:
+    """Refuse what is no loss of a noise.
+
+    Raises
+    ------
+    InputError
+        For an (epsilon, delta) target, which ``to_rho()`` turns into a loss, and for anything else.
+    """
+    if not isinstance(loss, (Epsilon, Rho)):
+        raise InputError(
+            f"loss={loss!r}: expected Epsilon or Rho. An (epsilon, delta) target becomes a Rho by to_rho().",
+            code="mechanism.loss",
+            value=loss,
+        )
+
+
+def check_drawable(ready: Calibrated) -> None:
+    """Refuse noise that has too large a scale for 64-bit integers, before anything is read or charged."""
+    from policygraph.curator.noise.gaussian import MAX_SIGMA_SQUARED
+    from policygraph.curator.noise.laplace import MAX_SCALE
+
+    limits = {"discrete Laplace": ("scale", MAX_SCALE), "discrete Gaussian": ("variance", MAX_SIGMA_SQUARED)}
+    word, most = limits.get(ready.noise.distribution, ("scale", None))
+    if most is not None and ready.noise.parameter > most:
+        raise RefusedError(
+            f"the noise would have the {word} {float(ready.noise.parameter):.3g}: expected at most 2**{most.bit_length() - 1}, so that no "
+            "draw can leave 64-bit integers. Nothing was read or charged. Allow a larger loss, or ask for something that changes less.",
+            code="mechanism.scale",
+            value=ready.noise.parameter,
+        )
+
+
+def _of_query(query: Query, policy: Policy, loss: Loss) -> Sensitivity | None:
+    """The certificate of the query itself, for readers of a release whose noise rests on a theorem instead."""
+    if not isinstance(policy, Policy):
+        return None
+    try:
+        return proved(query, policy, loss.norm, RECORD_WORK)
+    except RefusedError:
+        return None
+
+
+def _dropping(policy: Policy) -> list[str]:
+    """Say what the rule for labels outside the domain leaves unprotected."""
+    if policy.unknown != "drop":
+        return []
+    hidden = policy.graph is None or policy.graph.bottom == "all"
+    said = "hidden, since records may appear and vanish" if hidden else "NOT hidden by this policy"
+    return [f"Records with labels outside the domain were left out; whether a record was left out is {said}."]
+
+
+def answers_of(ready: Calibrated, outputs: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Answers from several outputs, one in each row."""
+    if type(ready).to_answers is Calibrated.to_answers:
+        return outputs
+    return np.stack([ready.to_answers(row) for row in outputs])
+
+
+def check_answers(ready: Calibrated) -> Calibrated:
+    """Refuse a mechanism from whose output no answers can be had, so that no other can build on it."""
+    if type(ready).to_answers is Calibrated.to_answers and type(ready).publish is not Calibrated.publish:
+        raise InputError(
+            f"{ready.mechanism} publishes more than the counts it is asked for: expected a mechanism for counts, such as "
+            "Laplace, TransformedConsistent or MatrixMechanism.",
+            code="mechanism.inner",
+            value=ready.mechanism,
+        )
+    return ready
+
+
+def answer_parts(query: Query, cells: Floats) -> Floats:
+    """Answer a query from cells that need not be whole, in lattice units.
+
+    Notes
+    -----
+    A query answers whole numbers only, so the cells are multiplied by a power of two and rounded: post-processing, and
+    finer than what a float can tell.
+    """
+    if query.is_identity:
+        return cells
+    reach = float(np.abs(cells).sum()) + 1.0
+    room = 61 - int(np.ceil(np.log2(reach))) - query.largest_entry.bit_length()
+    if room < 0:
+        # Entries so large that whole numbers would wrap: a float holds the answers as well as it holds the cells.
+        return np.asarray(query.columns(np.arange(query.domain.size)).astype(np.float64) @ cells).ravel()
+    fine = 2.0 ** min(40, room, max(0, 52 - int(np.ceil(np.log2(reach)))))
+    return np.asarray(query.answer(np.rint(cells * fine).astype(np.int64)) / fine)
+
+
+def _check_size(size: int, query: Query) -> None:
+    if size != query.domain.size:
+        raise InputError(f"a table of {size} cells: expected {query.domain.size}.", code="mechanism.table")
+
+
+def true_answers(query: Query, table: Any) -> Ints:
+    """Exact answers for a vector of counts or counted records; a cube too large to build is asked table by table."""
+    if not hasattr(table, "vector"):
+        return query.answer(table)
+    if isinstance(query.domain, Network):
+        return query.answer_sparse(*table.sparse())
+    if isinstance(query, CuboidQuery) and query.domain.size > DENSE_CELLS:
+        query.check_fits([table.rows])
+        tables = table.cuboids(query.sets)
+        blocks = [tables[names] * weight for names, weight in zip(query.sets, query.weights, strict=True)]
+        return np.concatenate(blocks)
+    return query.answer(table.vector())
+
+
+def certified(
+    query: Query,
+    policy: Policy,
+    loss: Loss,
+    sensitivity: Sensitivity | None,
+    *,
+    values: bool = False,
+    listed: bool = True,
+) -> Sensitivity:
+    """The certificate to scale noise to: the given one if it fits, or a new one.
+
+    ``values`` for a mechanism that knows values, ``listed=False`` for one that never lists all answers.
+    """
+    query.check_domain(policy.domain)
+    check_loss(loss)
+    if query.needs_values and not values:
+        query.answer(())
+    # Cuboids are held table by table and have sensitivities in closed form, so that only memory limits their number.
+    most = MOST_CUBE_CELLS if isinstance(query, (CuboidQuery, BlockQuery)) else MOST_ANSWERS
+    if listed and query.height > most:
+        raise RefusedError(
+            f"{query!r} has {query.height:,} answers: expected at most {most:,}. Ask for sums of cells, such as "
+            "mixing counts of groups of nodes, or cuboids of fewer attributes.",
+            code="mechanism.answers",
+            value=query.height,
+        )
+    if sensitivity is None:
+        return proved(query, policy, loss.norm)
+    if not isinstance(sensitivity, Sensitivity):
+        raise InputError(
+            f"sensitivity={sensitivity!r}: expected a certificate from pg.sensitivity, never a bare number.",
+            code="mechanism.sensitivity",
+        )
+    if not sensitivity.computed:
+        raise InputError(
+            "this certificate was read from a file, not computed here: compute it again with pg.sensitivity before noise is "
+            "scaled to it.",
+            code="mechanism.certificate",
+        )
+    sensitivity.check_made_for(query, policy)
+    if sensitivity.norm != loss.norm:
+        raise InputError(
+            f"a sensitivity in {sensitivity.norm} does not fit a loss in {loss}: expected {loss.norm}.",
+            code="mechanism.norm",
+        )
+    return sensitivity

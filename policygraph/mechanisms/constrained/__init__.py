@@ -1,0 +1,1 @@
+"""Noise that keeps the public facts by itself; start at ``mechanism``."""

@@ -1,0 +1,480 @@
+"""Cubes: few cuboids measured, all published, agreeing with each other. Owns :class:`Cube` and :class:`CubeNoise`.
+
+A strategy chooses without data what to measure; the noise is scaled to the certified sensitivity of that; everything
+after the noisy numbers is post-processing (``docs/proofs/cubes.md``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from policygraph.curator.counting.counts import DENSE
+from policygraph.curator.noise import Source, discrete_gaussian, discrete_laplace
+from policygraph.errors import InputError, RefusedError
+from policygraph.estimation.cubes.cells import finest, union
+from policygraph.estimation.cubes.errors import cell_factors, published_errors, within_all
+from policygraph.estimation.cubes.facts import Fact, facts_of, visible
+from policygraph.estimation.cubes.finish import PLAIN, Finish, Method, finished
+from policygraph.estimation.cubes.offset import shift_for
+from policygraph.estimation.cubes.release import CubeRelease, cube_table, part_of
+from policygraph.exact import as_fraction
+from policygraph.mechanisms.additive import Additive
+from policygraph.mechanisms.base import (
+    DENSE_CELLS,
+    Calibrated,
+    Floats,
+    Ints,
+    Mechanism,
+    Noise,
+    certified,
+    check_loss,
+)
+from policygraph.mechanisms.cube.strategies import strategy_named
+from policygraph.model.loss import Epsilon, Loss
+from policygraph.model.policy import Policy
+from policygraph.model.queries.base import Query, fingerprint
+from policygraph.model.queries.blocks import BlockQuery
+from policygraph.model.queries.cuboids import CuboidQuery
+from policygraph.sensitivity.certificate import Sensitivity
+from policygraph.sensitivity.request import asking
+from policygraph.transforms.cuboids.choose import Choice, Strategy
+from policygraph.transforms.cuboids.costs import known_cuboids
+from policygraph.transforms.cuboids.lattice import Lattice
+
+__all__ = ["Cube", "CubeNoise"]
+
+
+@dataclass(frozen=True)
+class CubeNoise(Calibrated):
+    """Noise on what a strategy chose to measure; published cuboids are made of it.
+
+    Attributes
+    ----------
+    query
+        The published cuboids.
+    choice
+        What is measured, with integer weights.
+    sensitivity
+        The certificate of what is measured.
+    known
+        Cuboids that are the same for all neighbours, and are published as they are.
+    facts
+        Public sums of cells that published tables have to meet besides; neighbours agree on them by definition.
+    finish
+        How the published tables are made of the noisy numbers.
+    asked
+        What was asked for, where that is known.
+    instead
+        Why the tables are not made in the way that was asked for; empty where they are.
+    """
+
+    mechanism: str
+    query: CuboidQuery
+    policy: Policy
+    loss: Loss
+    sensitivity: Sensitivity
+    choice: Choice
+    known: tuple[int, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    finish: Finish = PLAIN
+    asked: str = ""
+    instead: str = ""
+
+    @cached_property
+    def lattice(self) -> Lattice:
+        """The cuboids of the domain."""
+        return Lattice(self.query.domain)
+
+    @cached_property
+    def published(self) -> list[int]:
+        """The published cuboids."""
+        return [self.lattice.mask(names) for names in self.query.sets]
+
+    @cached_property
+    def measured(self) -> Query | None:
+        """What is measured, as one query; None when everything published is known."""
+        return self.choice.query(self.query.domain) if self.choice.sets else None
+
+    @property
+    def request(self) -> str:
+        return self.asked
+
+    @property
+    def cut_short(self) -> bool:
+        return self.choice.cut_short or super().cut_short
+
+    @property
+    def centre(self) -> Query | None:
+        return self.measured
+
+    @cached_property
+    def inner(self) -> Additive:
+        """The additive mechanism on what is measured."""
+        return Additive(self.mechanism, self.sensitivity.query, self.policy, self.loss, self.sensitivity)
+
+    @property
+    def parameter(self) -> Fraction:
+        """Scale, or variance parameter, of the noise on one lattice point."""
+        return self.inner.parameter
+
+    @property
+    def noise(self) -> Noise:
+        return self.inner.noise
+
+    @cached_property
+    def cell_factors(self) -> list[float | Floats]:
+        """Variance of the cells of each published cuboid in units of the noise variance: one number where they are alike."""
+        return cell_factors(
+            self.finish, self.lattice, self.choice, self.known, self.facts, self.published, self.published
+        )
+
+    @cached_property
+    def factors(self) -> Floats:
+        """Largest variance of a cell of each published cuboid in units of the noise variance."""
+        return np.array([float(np.max(factor)) for factor in self.cell_factors])
+
+    @cached_property
+    def shift(self) -> int:
+        """What is added to every cell of the finest table of all published attributes; 0 without an offset."""
+        if self.finish.offset is None:
+            return 0
+        law = self.noise.distribution, float(self.parameter)
+        return shift_for(self.lattice, self.published, self.factors.tolist(), *law, self.finish.offset)
+
+    def deviation(self, part: int) -> float | Floats:
+        made: float | Floats = np.sqrt(np.asarray(self.cell_factors[part]) * self.noise.variance)
+        return made if np.ndim(made) else float(made)
+
+    def within_95(self, part: int) -> float | Floats:
+        """What 95 % of the noise of the least-squares (or summed) estimate stays within."""
+        return within_all(self.cell_factors[part], self.noise.distribution, float(self.parameter))
+
+    def factor(self, part: int) -> Fraction:
+        return Fraction(1)
+
+    def check(self, table: Any) -> None:
+        """Refuse, before anything is charged, tables too large to count and data whose weighted sums could leave 64 bits."""
+        super().check(table)
+        if self.measured is None:
+            return
+        read = [*(self.lattice.mask(names) for names in self.choice.sets), *self.known]
+        if hasattr(table, "cuboids") and self.lattice.domain.size > DENSE_CELLS:
+            too_large = [mask for mask in read if self.lattice.size(mask) > DENSE]
+            if too_large:
+                raise RefusedError(
+                    f"cuboid {list(self.lattice.names(too_large[0]))} has {self.lattice.size(too_large[0]):,} cells to be counted: expected at "
+                    f"most {DENSE:,}. Ask for fewer attributes.",
+                    code="counts.too-large",
+                    value=self.lattice.names(too_large[0]),
+                )
+        records = table.rows if hasattr(table, "rows") else int(np.abs(np.asarray(table)).sum())
+        most = self.measured.largest if isinstance(self.measured, BlockQuery) else max(self.choice.weights)
+        if most * records >= 1 << 62:
+            raise RefusedError(
+                "so many records times the weights of what is measured leave 64-bit integers. Use smaller weights.",
+                code="query.overflow",
+            )
+
+    def noisy(self, table: Any, source: Source) -> Ints:
+        """The noisy measured numbers, followed by the known cuboids and facts, which have no noise."""
+        made: Ints = self.noisy_many(table, 1, source)[0]
+        return made
+
+    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+        """Return n independent outputs of :meth:`noisy`, one in each row."""
+        self.check(table)
+        masks = [self.lattice.mask(names) for names in self.choice.sets]
+        unsaid = [fact.mask for fact in self.facts if fact.value is None]
+        true = margins(self.lattice, table, [*masks, *self.known, *unsaid])
+        pieces: list[Ints] = []
+        if isinstance(self.measured, BlockQuery):
+            pieces += [self.measured.block(at, true[mask]) for at, mask in enumerate(masks)]
+        else:
+            pieces += [
+                true[mask].ravel() * weight for mask, weight in zip(masks, self.choice.weights, strict=True)
+            ]
+        points = np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.int64)
+        del pieces
+        # A cube may fill most of the memory, so that its one row is not copied.
+        rows: Ints = points[None, :] if n == 1 else np.tile(points, (n, 1))
+        if self.parameter > 0 and len(points):
+            draw = discrete_laplace if isinstance(self.loss, Epsilon) else discrete_gaussian
+            rows += draw(self.parameter, rows.shape, source)
+        if not self.known and not self.facts:
+            return rows
+        values = [fact.of(true[fact.mask]) if fact.value is None else fact.value for fact in self.facts]
+        exact = np.concatenate(
+            [*(true[mask].ravel() for mask in self.known), np.array(values, dtype=np.int64)]
+        )
+        return np.concatenate([rows, np.broadcast_to(exact, (n, exact.size))], axis=1)
+
+    def tables(self, points: Ints) -> dict[int, Floats]:
+        """The published tables from noisy points (post-processing)."""
+        return self._tables(points)[0]
+
+    def _tables(self, points: Ints) -> tuple[dict[int, Floats], dict[int, Floats] | None]:
+        masks = [self.lattice.mask(names) for names in self.choice.sets]
+        heights = [part.height for part in self.measured.parts] if self.measured else []
+        measured: dict[int, Ints] = {}
+        start = 0
+        for mask, height in zip(masks, heights, strict=True):
+            measured[mask] = points[start : start + height]
+            start += height
+        exact: dict[int, Ints] = {}
+        for mask in self.known:
+            exact[mask] = points[start : start + self.lattice.size(mask)]
+            start += self.lattice.size(mask)
+        valued = [fact.with_value(int(value)) for fact, value in zip(self.facts, points[start:], strict=True)]
+        made, fitted = finished(
+            self.finish,
+            self.lattice,
+            self.choice,
+            measured,
+            self.published,
+            exact,
+            valued,
+            self.noise.variance,
+        )
+        if self.shift:
+            top = union(self.published)
+            made = {mask: t + self.shift * self.lattice.size(top & ~mask) for mask, t in made.items()}
+        return made, fitted
+
+    def rehearse(self) -> None:
+        """Make the tables of no records at all, so that what can be made of no data is refused before any are read or charged."""
+        if self.finish.plain and not self.facts:
+            return
+        sizes = [self.lattice.size(mask) for mask in self.known]
+        if not self.facts and not sizes and self.finish.consistency == "least-squares":
+            finest(self.lattice, [*(self.lattice.mask(names) for names in self.choice.sets), *self.published])
+            return
+        height = (self.measured.height if self.measured else 0) + sum(sizes) + len(self.facts)
+        self._tables(np.zeros(height, dtype=np.int64))
+
+    def publish(self, points: Ints, source: Source) -> CubeRelease:
+        try:
+            made, fitted = self._tables(points)
+        except RefusedError as cause:
+            if self.finish.plain:
+                raise
+            # The noise is paid for: whatever a program or a rounding makes of it, least squares always does.
+            return replace(self, finish=PLAIN, instead=str(cause)).publish(points, source)
+        tables, parts, estimates = [], [], []
+        for at, (part, mask) in enumerate(zip(self.query.parts, self.published, strict=True)):
+            values = made[mask].ravel()
+            estimate = None if fitted is None else fitted[mask].ravel()
+            errors = published_errors(values, estimate, self.deviation(at), self.within_95(at))
+            tables.append(cube_table(self.query.domain, part.columns, values, *errors))
+            parts.append(part_of(part.name, part.columns, part.height, self.finish, *errors))
+            estimates += [] if estimate is None else [estimate]
+        return CubeRelease(
+            tuple(tables), self.record(source, parts), None if fitted is None else tuple(estimates)
+        )
+
+    def record(self, source: Source, parts: list[dict[str, Any]]) -> dict[str, Any]:
+        made = super().record(source, parts)
+        made["cube"] = {
+            "kind": self.choice.kind,
+            "measured": [list(names) for names in self.choice.sets],
+            "weights": list(self.choice.weights),
+            "known": [list(self.lattice.names(mask)) for mask in self.known],
+            "facts": len(self.facts),
+            **self.finish.to_json(),
+            "shift": self.shift,
+            "objective": self.choice.objective,
+            "bound": self.choice.bound,
+            "reason": self.choice.reason,
+        }
+        return made
+
+    def stages(self) -> Sequence[str]:
+        lines = []
+        if self.known:
+            named = "; ".join(" x ".join(self.lattice.names(mask)) or "the total" for mask in self.known)
+            lines.append(f"No neighbour step changes these tables, which are exact: {named}.")
+        if self.choice.reason:
+            lines.append(self.choice.reason)
+        words = {"the answers": "the measured numbers", "each answer": "each measured number"}
+        for line in self.inner.stages():
+            for old, new in words.items():
+                line = line.replace(old, new)
+            lines.append(line)
+        if self.choice.kind == "cuboids" and max(self.choice.weights, default=1) > 1:
+            lines.append(
+                f"A measured number is a count times the weight of its table, {min(self.choice.weights)} to {max(self.choice.weights)}: "
+                "the noise of the count itself is smaller by that factor."
+            )
+        if self.facts:
+            lines.append(f"{len(self.facts)} public sums of cells are met exactly, too.")
+        unused = len(facts_of(self.lattice, self.policy)) - len(self.facts)
+        if unused:
+            lines.append(
+                f"{unused} public sums of cells concern no table that is made here, and are not used."
+            )
+        if self.instead:
+            lines.append(
+                f"What was asked for could not be made, and least squares stands for it: {self.instead}"
+            )
+        lines += self.finish.stages()
+        if self.finish.offset is not None:
+            lines.append(
+                f"Every count is shifted: {self.shift} was added for each cell of the finest table that it sums, a number chosen before "
+                f"the noise so that with probability at least {1 - self.finish.offset} no published count is negative. Subtract it to get "
+                "unbiased counts."
+            )
+        lines.append("Stated 95 % ranges hold for any combination of noises, and are wider than most need.")
+        return lines
+
+
+@dataclass(frozen=True)
+class Cube(Mechanism):
+    """Publish cuboids from a well chosen few of them, with least noise, consistently.
+
+    Parameters
+    ----------
+    strategy
+        What to measure: ``"all"``, ``"base"``, ``"bmax"``, ``"unequal"`` (least total variance), ``"unequal-max"``,
+        ``"fourier"``, or a :class:`~policygraph.transforms.cuboids.choose.Strategy`, for example ``PMost(bound=500)``.
+    consistency
+        In which sense the published tables, which then agree with each other, are near the noisy numbers:
+        ``"least-squares"``, ``"least-absolute"``, ``"least-maximum"``; or None: each is a sum of one measured table.
+    nonnegative
+        No published count is negative.
+    whole
+        Published counts are whole numbers.
+    offset
+        A probability: all counts are shifted by a number that is fixed before the noise so that they are non-negative but for this
+        probability. Cheap, and linear in the noise; not together with ``nonnegative`` or ``whole``.
+
+    Notes
+    -----
+    A weight of a table in the query counts its variance by the square of the weight when strategies choose.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"sex": ["F", "M"], "age": 7, "salary": 5})
+    >>> query = pg.queries.all_cuboids(domain)
+    >>> ready = Cube("bmax", consistency=None).calibrate(query, pg.Policy(domain), pg.Epsilon(1))
+    >>> len(ready.choice.sets), ready.parameter
+    (4, Fraction(4, 1))
+    """
+
+    strategy: Strategy | str = "unequal"
+    consistency: Method | None = "least-squares"
+    nonnegative: bool = False
+    whole: bool = False
+    offset: Any = None
+    name: str = "Cube"
+
+    @property
+    def finish(self) -> Finish:
+        """How published tables are made of noisy numbers."""
+        chance = None if self.offset is None else as_fraction(self.offset, "offset")
+        return Finish(self.consistency, self.nonnegative, self.whole, chance)
+
+    def calibrate(
+        self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
+    ) -> CubeNoise:
+        if not isinstance(query, CuboidQuery):
+            raise InputError(
+                f"{query!r}: expected cuboids, for example pg.queries.all_cuboids(domain).",
+                code="cubes.query",
+                value=query,
+            )
+        query.check_domain(policy.domain)
+        check_loss(loss)
+        strategy, agrees = self.strategy, self.finish.agrees
+        if not isinstance(strategy, Strategy):
+            strategy = strategy_named(strategy)
+        strategy = strategy.suited(consistent=agrees)
+        importance = [float(weight * weight) for weight in query.weights]
+        with asking():
+            choice = strategy.choose(query.domain, query.sets, importance, policy, loss)
+            ready = self.on(choice, query, policy, loss, sensitivity, label=strategy.name)
+        # Of strategies of others nobody knows whether their words say everything.
+        ours = type(strategy).__module__.startswith("policygraph.")
+        return (
+            replace(ready, asked=f"{self.name} {strategy!r} {self.finish.words}".strip()) if ours else ready
+        )
+
+    def on(
+        self,
+        choice: Choice,
+        query: CuboidQuery,
+        policy: Policy,
+        loss: Loss,
+        sensitivity: Sensitivity | None = None,
+        *,
+        label: str = "given",
+    ) -> CubeNoise:
+        """Fix the noise for a given choice of what to measure.
+
+        Raises
+        ------
+        InputError
+            When a published cuboid cannot be computed from the measured and the known ones.
+        """
+        finish = self.finish
+        if choice.kind == "interactions" and not finish.agrees:
+            raise InputError(
+                "interactions give tables together only: expected a consistency other than None.",
+                code="cubes.interactions",
+            )
+        lattice = Lattice(query.domain)
+        known = tuple(known_cuboids(lattice, policy))
+        asked = choice.query(query.domain) if choice.sets else query
+        proof = certified(asked, policy, loss, sensitivity)
+        # Two choices of one strategy are different requests to a ledger, so that the name tells them apart.
+        mark = fingerprint([choice.kind, list(choice.sets), list(choice.weights)])[:8]
+        name = f"{self.name} {label} {mark} {finish.words}".strip()
+        published = [lattice.mask(names) for names in query.sets]
+        facts: tuple[Fact, ...] = ()
+        if finish.agrees:
+            masks = [*(lattice.mask(names) for names in choice.sets), *published]
+            facts = tuple(visible(lattice, facts_of(lattice, policy), masks, together=not finish.plain))
+        reached = cell_factors(Finish(finish.consistency), lattice, choice, known, (), published, published)
+        for names, factor in zip(query.sets, reached, strict=True):
+            if not np.isfinite(factor):
+                raise InputError(
+                    f"cuboid {list(names)} cannot be computed from what the strategy measures.",
+                    code="cubes.not-computable",
+                    value=names,
+                )
+        ready = CubeNoise(name, query, policy, loss, proof, choice, known, facts, finish)
+        _ = ready.cell_factors
+        ready.rehearse()
+        return ready
+
+
+def margins(lattice: Lattice, table: Any, masks: Sequence[int]) -> Mapping[int, Ints]:
+    """True tables of cuboids, each summed from the smallest one that is there already.
+
+    Parameters
+    ----------
+    table
+        A vector of counts, or counted records, which are counted in few readings where the base is too large to build.
+    """
+    out: dict[int, Ints] = {}
+    counted = hasattr(table, "vector")
+    if not counted or lattice.domain.size <= DENSE_CELLS:
+        vector = table.vector() if counted else np.asarray(table, dtype=np.int64)
+        whole = vector.reshape(lattice.domain.shape)
+    else:
+        found = table.cuboids([lattice.names(mask) for mask in masks])
+        return {mask: found[lattice.names(mask)].reshape(lattice.shape(mask)) for mask in masks}
+    for mask in sorted(set(masks), key=lambda m: (-lattice.level(m), -lattice.size(m), m)):
+        source = lattice.source(mask, out)
+        if source is not None:
+            have, axes = out[source], lattice.axes(source)
+        else:
+            have, axes = whole, tuple(range(lattice.order))
+        gone = tuple(at for at, axis in enumerate(axes) if not mask >> axis & 1)
+        out[mask] = np.asarray(have.sum(axis=gone) if gone else have, dtype=np.int64)
+    return out

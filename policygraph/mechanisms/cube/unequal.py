@@ -1,0 +1,284 @@
+"""Unequal noise. Owns :class:`Unequal` and :class:`Fourier`.
+
+Least total or least maximal variance after least squares, and interactions measured directly. For zCDP without public facts the optimum over all interactions has a closed form at given multipliers, and the
+multipliers solve a concave problem, so that a proved bound comes with it (Theorem 4 of ``docs/proofs/cubes.md``).
+Otherwise cuboids are weighed (``weighing``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from policygraph.effort import SECOND
+from policygraph.errors import InputError, RefusedError
+from policygraph.mechanisms.cube.cover import BMax
+from policygraph.mechanisms.cube.precisions import optimal_precisions
+from policygraph.mechanisms.cube.weighing import Goal, Weighing, rounded
+from policygraph.model.domain import Domain
+from policygraph.model.loss import Epsilon, Loss
+from policygraph.model.policy import Policy
+from policygraph.model.queries.blocks import BlockQuery, contrast_gain
+from policygraph.ties import order, settled
+from policygraph.transforms.cuboids.choose import Choice, Sets, Strategy, Task, allowed
+from policygraph.transforms.cuboids.costs import changed_sets
+from policygraph.transforms.cuboids.lattice import Family, Floats, Ints
+from policygraph.transforms.cuboids.shares import cell_shares
+from policygraph.transforms.cuboids.variances import cell_variances_adjoint, known_blocks
+
+__all__ = ["Fourier", "Unequal"]
+
+SEARCH = 3 * SECOND
+"""Units of work for a local search: on up to seven attributes all starts are done before, on eight more gains little."""
+LARGEST = 1 << 12
+"""Weights of cuboids are rounded to integers up to this."""
+SMALLEST = 4096.0
+LARGEST_BLOCK = 1 << 33
+"""Rows times weight of an interaction stay below this, so that answers over 2^28 records fit 62 bits, and variances the sampler."""
+MOST_FORMS = 4096
+
+
+@dataclass(frozen=True)
+class Unequal(Strategy):
+    """Unequal noise, optimised for what is published after least squares.
+
+    Parameters
+    ----------
+    goal
+        ``"total"``: least weighted sum of variances; ``"max"``: least maximal weighted variance.
+    cells
+        Whether a cuboid counts once for each of its cells; ``True`` gives the least error over all published cells.
+    seconds
+        Where a limit in time is wanted: seconds for the search, for pure epsilon, in place of the usual work. What it cuts short
+        may differ from run to run, and says so.
+    work
+        Units of work for the search, about a million a second; 0 for the shortest one.
+
+    Examples
+    --------
+    >>> from itertools import combinations
+    >>> from policygraph.model.loss import Rho
+    >>> domain = Domain({"sex": 2, "age": 7, "salary": 5})
+    >>> sets = [s for k in range(4) for s in combinations(domain.names, k)]
+    >>> made = Unequal("max").choose(domain, sets, [1] * 8, Policy(domain), Rho("1/2"))
+    >>> made.kind, round(made.objective, 2), made.gap < 1e-3
+    ('interactions', 3.89, True)
+    """
+
+    goal: Goal = "total"
+    cells: bool = False
+    seconds: float | None = None
+    name: str = "unequal"
+    work: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.goal not in ("total", "max"):
+            raise InputError(
+                f"goal={self.goal!r}: expected 'total' or 'max'.", code="cubes.goal", value=self.goal
+            )
+
+    def choose(
+        self, domain: Domain, published: Sets, weights: Sequence[float], policy: Policy, loss: Loss
+    ) -> Choice:
+        task = Task(domain, published, self.counted(domain, published, weights), policy, loss)
+        if not task.wanted:
+            return task.choice([], reason="Everything that is published is known exactly.")
+        if not isinstance(loss, Epsilon) and changed_sets(task.lattice, policy) is not None:
+            try:
+                return optimal_blocks(task, self.goal)
+            except RefusedError:
+                pass  # too many interactions, or too many sets of attributes that can change: weigh cuboids
+        return self._cuboids(task, published, policy, loss)
+
+    def counted(self, domain: Domain, published: Sets, weights: Sequence[float]) -> list[float]:
+        """Importance of each published cuboid, times its cells if these count."""
+        sizes = (float(np.prod([len(domain.labels(n)) for n in names])) for names in published)
+        return [w * (n if self.cells else 1.0) for w, n in zip(weights, sizes, strict=True)]
+
+    def _cuboids(self, task: Task, published: Sets, policy: Policy, loss: Loss) -> Choice:
+        weighing = Weighing(task, self.goal)
+        if not weighing.total.size:
+            reason = "All that is published follows from known tables, but for attributes of one value."
+            return task.choice(task.lattice.maximal(task.wanted), reason=reason)
+        try:
+            greedy = BMax(work=0).choose(
+                task.lattice.domain, published, task.importance.tolist(), policy, loss
+            )
+            masks = [task.lattice.mask(names) for names in greedy.sets]
+        except RefusedError:
+            tops = set(task.lattice.maximal(task.wanted))
+            masks = [mask for mask in task.candidates if mask in tops]
+        first = task.weights_of(masks, [1.0] * len(masks))
+        effort = allowed(self.work, self.seconds, SEARCH)
+        _, weights = weighing.search([first, np.ones(len(task.candidates))], effort)
+        trials = [rounded(weights, largest) for largest in (LARGEST, LARGEST // 3, 256)]
+        trials.append(first.astype(np.int64))
+        values = weighing.value(np.stack(trials, axis=1).astype(np.float64))
+        best = int(order(values)[0])
+        chosen = np.flatnonzero(trials[best])
+        value = float(values[best])
+        bound = self._proved(task, weighing, weights) if task.costs.exact else None
+        reason = (
+            f"{len(chosen)} of {len(task.candidates)} cuboids were measured with unequal noise, for the least "
+            f"{'maximal' if self.goal == 'max' else 'total'} variance after least squares by local search"
+            + ("." if not bound else f", within a factor of {max(1.0, value / bound):.3g} of a proved bound.")
+        )
+        return task.choice(
+            [task.candidates[at] for at in chosen],
+            [int(trials[best][at]) for at in chosen],
+            objective=value * task.unit if task.costs.exact else None,
+            bound=min(bound, value) * task.unit if bound else None,
+            reason=reason,
+            cut_short=effort.cut_short,
+        )
+
+    def _proved(self, task: Task, weighing: Weighing, weights: Floats) -> float | None:
+        """What no weights come below: for L1 the better of two bounds, none for L2 (where interactions do better)."""
+        from policygraph.mechanisms.cube.unequal_bound import least_value
+
+        if task.loss.norm != "l1":
+            return None
+        made = least_value(weighing, weights)
+        try:
+            _, cells, forms = block_problem(task, self.goal)
+        except RefusedError:
+            return made
+        # (sum a w)^2 >= min a * sum a w^2, the squared L2 sensitivity, and interactions are at least as good there.
+        least = float(task.costs.forms[task.costs.forms > 0].min())
+        return max(made, least * optimal_precisions(cells, forms, self.goal)[0] * (1 - 1e-9))
+
+
+def block_forms(task: Task, family: Family, masks: Sequence[int]) -> Floats:
+    """What a unit of precision of each interaction costs under the policy in squared L2, one row for each kind of step."""
+    from policygraph.sensitivity.rungs.blocks import all_difference_sets
+
+    domain, lattice, policy = task.lattice.domain, task.lattice, task.policy
+    shape = domain.shape
+    queries = [BlockQuery(domain, [lattice.names(mask)]) for mask in masks]
+    gains = np.array(
+        [float(np.prod([float(contrast_gain(shape[a])) for a in lattice.axes(m)])) for m in masks]
+    )
+    rows = []
+    sets = changed_sets(lattice, policy) or []
+    if -1 in sets:
+        rows.append([float(query.column_norms(np.zeros(1, dtype=np.int64), "l2")[0]) for query in queries])
+    if policy.definition == "edges" and policy.graph is not None:
+        changes = all_difference_sets(policy.graph)
+        if len(changes) > MOST_FORMS:
+            raise RefusedError("too many sets of attributes can change at once.", code="sensitivity.sets")
+        for names in changes:
+            rows.append([float(query.difference_norm(names, "l2")) for query in queries])
+    made: Floats = np.array(rows, dtype=np.float64) / gains[None, :]
+    return made
+
+
+def block_problem(task: Task, goal: Goal) -> tuple[list[int], Any, Floats]:
+    """The interactions of what is wanted, the variances that their precisions give, and what these cost in squared L2."""
+    family = Family(task.lattice, task.wanted)
+    several = np.array(
+        [all(task.lattice.domain.shape[a] > 1 for a in task.lattice.axes(m)) for m in family.masks.tolist()]
+    )
+    free = several & ~known_blocks(family, task.known)
+    masks = [int(m) for m in family.masks[free]]
+    forms = block_forms(task, family, masks)
+    if goal == "total":
+        # Of a sum only the sums over cuboids matter, which takes one vector however many there are.
+        spread = family.spread(task.wanted, task.wanted_importance)
+        return masks, cell_variances_adjoint(family, spread)[free][None, :], forms
+    wanted = family.at(task.wanted)
+    return masks, cell_shares(family, family.masks[free], wanted, task.wanted_importance), forms
+
+
+def optimal_blocks(task: Task, goal: Goal) -> Choice:
+    """The best precisions of all interactions for zCDP, with a proved bound."""
+    masks, cells, forms = block_problem(task, goal)
+    bound, q = optimal_precisions(cells, forms, goal)
+    weights = _block_weights(task, masks, q)
+    shape = task.lattice.domain.shape
+    scale = [float(np.prod([float(contrast_gain(shape[a])) for a in task.lattice.axes(m)])) for m in masks]
+    real = np.square(weights.astype(np.float64)) * np.array(scale)
+    variances = (cells @ (1.0 / real)) * float((forms @ real).max())
+    value = float(variances.max() if goal == "max" else variances.sum())
+    gap = 100 * max(0.0, value / bound - 1)
+    return task.choice(
+        masks,
+        [int(w) for w in weights],
+        kind="interactions",
+        objective=value * task.unit,
+        bound=min(bound, value) * task.unit,
+        reason=f"{len(masks)} interactions were measured with unequal noise, for the least "
+        f"{'maximal' if goal == 'max' else 'total'} variance, within {_percent(gap)} % of a proved bound.",
+    )
+
+
+def _percent(gap: float) -> str:
+    """A small share in words that do not hang on the last digits of floats."""
+    return "0.001" if gap < 1e-3 else f"{gap:.2g}"
+
+
+def _block_weights(task: Task, masks: Sequence[int], q: Floats) -> Ints:
+    """Integers w_S with w_S^2 times the gain of the rows of S in proportion to the precisions."""
+    shape = task.lattice.domain.shape
+    logs = np.array(
+        [sum(np.log(float(contrast_gain(shape[a]))) for a in task.lattice.axes(m)) for m in masks]
+    )
+    asked = 0.5 * (np.log(q) - logs)
+    wish = np.exp(settled(asked - asked.max()))
+    reach = np.exp(0.5 * logs)
+    # As fine as the sizes allow: SMALLEST for the smallest weight, while no row entry times weight passes the limit.
+    scale = min(
+        max(SMALLEST / float(wish.min()), float(LARGEST)), LARGEST_BLOCK / float((wish * reach).max())
+    )
+    if scale * float(wish.min()) < 4:
+        raise RefusedError("interactions of this many values leave 64-bit integers.", code="query.overflow")
+    made: Ints = np.rint(wish * scale).astype(np.int64)
+    return made
+
+
+@dataclass(frozen=True)
+class Fourier(Strategy):
+    """Measure the interactions of all published cuboids directly, alike or with a given emphasis.
+
+    On binary attributes these are the Fourier coefficients. Rows of attributes with more values are n I - J.
+
+    Parameters
+    ----------
+    even
+        True: the same weight for each interaction. False: precisions as :class:`Unequal` would choose them in L2.
+
+    Examples
+    --------
+    >>> domain = Domain({"a": 2, "b": 2})
+    >>> made = Fourier().choose(domain, [("a",), ("b",)], [1, 1], Policy(domain), Epsilon(1))
+    >>> made.sets
+    (('a',), ('b',), ())
+    """
+
+    even: bool = True
+    name: str = "fourier"
+
+    def choose(
+        self, domain: Domain, published: Sets, weights: Sequence[float], policy: Policy, loss: Loss
+    ) -> Choice:
+        task = Task(domain, published, weights, policy, loss)
+        if not task.wanted:
+            return task.choice([], reason="Everything that is published is known exactly.")
+        if changed_sets(task.lattice, policy) is None:
+            raise InputError(
+                "interactions are measured under policies without public facts only: expected none. Use cuboids.",
+                code="cubes.facts",
+            )
+        if not self.even:
+            return optimal_blocks(task, "total")
+        family = Family(task.lattice, task.wanted)
+        masks = [
+            int(mask)
+            for mask in family.masks
+            if not task.is_known(int(mask)) and all(domain.shape[a] > 1 for a in task.lattice.axes(int(mask)))
+        ]
+        return task.choice(
+            masks, kind="interactions", reason=f"{len(masks)} interactions were measured directly, alike."
+        )

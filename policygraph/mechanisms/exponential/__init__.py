@@ -1,0 +1,1 @@
+"""A whole table drawn at random; start at ``mechanism``."""

@@ -1,0 +1,214 @@
+"""Runs of neighbouring cells, chosen by least noisy cost. Owns :class:`Intervals`.
+
+The argument is ``docs/proofs/interval-partition.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, Literal
+
+import numpy as np
+
+from policygraph.curator.noise import Source, discrete_laplace
+from policygraph.errors import InputError
+from policygraph.exact import Exact, as_fraction, show
+from policygraph.mechanisms.partitioned import Partition
+from policygraph.mechanisms.partitioned.partition import check_order
+from policygraph.mechanisms.partitioned.partitioners.base import (
+    Chooser,
+    Ints,
+    Partitioner,
+    check_costs,
+    read_counts,
+)
+from policygraph.mechanisms.partitioned.partitioners.cheapest import cheapest_runs, cheapest_trees
+from policygraph.mechanisms.partitioned.partitioners.deviation import aligned_deviations, sliding_deviations
+from policygraph.model.loss import Epsilon
+
+__all__ = ["Family", "IntervalChooser", "Intervals"]
+
+Family = Literal["aligned", "sliding", "all"]
+
+BIAS: dict[str, Fraction] = {"aligned": Fraction(3, 2), "sliding": Fraction(3), "all": Fraction(3)}
+"""Charge for a bucket against lucky noise, in scales of the noise; chosen on public tables, see the notes of Intervals."""
+STEP = 16
+"""Costs are held in sixteenths, so that the charge for a bucket, which is no whole number, is met closely."""
+MOST_LENGTHS = 4096
+"""Cells up to which every length is tried."""
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalChooser(Chooser):
+    """Noise on the cost of every run, fixed for a number of cells."""
+
+    loss: Epsilon
+    size: int
+    changes: Fraction
+    family: Family
+    charge: Fraction
+    """What each bucket costs besides its deviation."""
+    order: Ints | None
+
+    @cached_property
+    def lengths(self) -> list[int]:
+        """The lengths that are tried, longest first."""
+        if self.family == "all":
+            return list(range(self.size, 0, -1))
+        return [1 << j for j in range(self.size.bit_length() - 1, -1, -1)]
+
+    def scale(self, length: int) -> Fraction:
+        """Scale of the noise on the deviation of a run.
+
+        Notes
+        -----
+        For one record more or less the deviation of the chosen run that holds it changes by at most 1 (by 0 if it is a
+        single cell), and so does that of the run that holds it in any other partition (0 if all runs are single).
+        """
+        if self.size == 1:
+            return Fraction(0)
+        return (2 if length > 1 else 1) * self.changes / self.loss.value
+
+    def choose(self, counts: Any, source: Source) -> Partition:
+        return self.choose_many(counts, 1, source)[0]
+
+    def choose_many(self, counts: Any, n: int, source: Source) -> list[Partition]:
+        flat = read_counts(counts, self.size)
+        along = flat if self.order is None else flat[self.order]
+        aligned = self.family == "aligned"
+        lengths = self.lengths[::-1] if aligned else self.lengths
+        plain = (
+            [aligned_deviations(along, m) for m in lengths] if aligned else sliding_deviations(along, lengths)
+        )
+        noisy = [self._noisy(found, m, n, source) for found, m in zip(plain, lengths, strict=True)]
+        if aligned:
+            starts = cheapest_trees(noisy, self.size)
+            cuts = [[*np.flatnonzero(row).tolist(), self.size] for row in starts]
+        else:
+            cuts = [cheapest_runs([rows[at] for rows in noisy], lengths, self.size) for at in range(n)]
+        if n == 1:
+            return [Partition.intervals(cuts[0], self.order)]
+        each = [tuple(found) for found in cuts]
+        made = {found: Partition.intervals(found, self.order) for found in set(each)}
+        return [made[found] for found in each]
+
+    def _noisy(self, deviations: Ints, length: int, n: int, source: Source) -> Ints:
+        """Costs in sixteenths, n rows of them; exact, and of any size where 64 bits would not do."""
+        costs, scale = deviations[None, :], self.scale(length)
+        if scale:
+            # Deviations are below 2**50 and noise is below 2**62, so that this sum cannot wrap; charges are at most 2**51.
+            costs = costs + discrete_laplace(scale, (n, deviations.size), source)
+        if costs.size and max(int(costs.max()), -int(costs.min())) >= 1 << 56:
+            costs = costs.astype(object)
+        return np.broadcast_to(STEP * costs + self._charged, (n, deviations.size))
+
+    @cached_property
+    def _charged(self) -> int:
+        return round(STEP * self.charge)
+
+    def stages(self) -> Sequence[str]:
+        what = {
+            "aligned": "runs of 1, 2, 4, ... cells that start at multiples of their length",
+            "sliding": "runs of 1, 2, 4, ... cells",
+            "all": "runs of cells",
+        }[self.family]
+        along = "" if self.order is None else " in the given order"
+        if not self.changes:
+            return [
+                f"The cells were partitioned into {what}{along} of least cost; no neighbour step changes a cell."
+            ]
+        return [
+            f"The cells were partitioned into {what}{along}, those of least total cost: deviation from the median plus "
+            f"{float(self.charge):.4g} for each bucket, plus discrete Laplace noise of scale {show(self.scale(1))} for single "
+            f"cells and {show(self.scale(2))} for longer runs, for a loss of {self.loss}.",
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals(Partitioner):
+    """Partition cells into runs of least noisy cost: deviation from the median, and the noise that a bucket will get.
+
+    Parameters
+    ----------
+    family
+        Which runs may be buckets: ``"aligned"`` runs of 2**j cells at multiples of 2**j, ``"sliding"`` runs of 2**j
+        cells anywhere, or ``"all"`` runs (up to 4,096 cells). The fewer runs there are, the less is lost to lucky noise.
+    order
+        The cells in the order in which neighbours are alike; by index when absent. It must not depend on the data.
+        :func:`~policygraph.mechanisms.partitioned.z_order` suits grids.
+    bias
+        What a bucket is charged beyond the noise of its count, in scales of the noise on its cost. By default 3/2 for
+        aligned runs and 3 otherwise.
+
+    Raises
+    ------
+    InputError
+        When an argument does not fit.
+
+    Notes
+    -----
+    Privacy: ``docs/proofs/interval-partition.md``. Noise of scale 2 k / epsilon goes on the cost of every run of two or
+    more cells and k / epsilon on that of every single cell, k being the most records that a neighbour step changes
+    (1 for adding or removing a record, 2 for moving one). No cost is spared or clamped, sums are exact, and ties are
+    broken by a fixed order.
+
+    Accuracy: the cheapest of many noisy costs is a lucky one, and short runs offer more of them. Without a further charge
+    a table of zeros falls into thousands of buckets. The default charges were chosen on public benchmark tables and
+    simulated ones; with them a table of 4,096 zeros falls into about a hundred (aligned) or thirty buckets (sliding).
+
+    Examples
+    --------
+    >>> from policygraph.curator.noise import SeededSource
+    >>> ready = Intervals().calibrate(8, Fraction(1), Epsilon(100), 0.01)
+    >>> ready.choose([9, 9, 9, 9, 0, 0, 5, 5], SeededSource(1)).buckets()
+    ((0, 1, 2, 3), (4, 5), (6, 7))
+    """
+
+    family: Family = "aligned"
+    order: Any = None
+    bias: Exact | None = None
+    name: str = "Intervals"
+
+    def __post_init__(self) -> None:
+        if self.family not in BIAS:
+            raise InputError(
+                f"family={self.family!r}: expected 'aligned', 'sliding' or 'all'.",
+                code="partition.family",
+                value=self.family,
+            )
+        if self.bias is not None and as_fraction(self.bias, "bias") < 0:
+            raise InputError(f"bias={self.bias!r}: expected a number >= 0.", code="partition.bias")
+
+    @property
+    def weight(self) -> float:  # type: ignore[override]
+        """Charge against luck, or at least one scale of the noise, in units of changes / epsilon."""
+        return 2 * max(float(self._bias), 1.0)
+
+    @property
+    def settings(self) -> str:
+        """All that tells two of a kind apart; an order by its hash, since long arrays print short."""
+        order = (
+            "" if self.order is None else sha256(np.asarray(self.order, dtype=np.int64).tobytes()).hexdigest()
+        )
+        return f"{self.name} {self.family} {self._bias} {order}".strip()
+
+    @property
+    def _bias(self) -> Fraction:
+        return BIAS[self.family] if self.bias is None else as_fraction(self.bias, "bias")
+
+    def calibrate(self, size: int, changes: Fraction, loss: Epsilon, noise: float) -> IntervalChooser:
+        order = None if self.order is None else check_order(self.order, size)
+        if self.family == "all" and size > MOST_LENGTHS:
+            raise InputError(
+                f"all runs of {size:,} cells: expected at most {MOST_LENGTHS:,} cells. Use family='sliding'.",
+                code="partition.family",
+                value=size,
+            )
+        charge = Fraction(noise) + self._bias * 2 * changes / loss.value
+        ready = IntervalChooser(loss, size, Fraction(changes), self.family, charge, order)
+        check_costs(ready.scale(2), ready._charged)
+        return ready

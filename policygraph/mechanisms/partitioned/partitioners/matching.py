@@ -1,0 +1,213 @@
+"""Buckets of one or two values that need not be neighbours, then of four, eight, ... Owns :class:`Matchings`.
+
+The argument is ``docs/proofs/matching-partition.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from policygraph.curator.noise import Source, discrete_laplace
+from policygraph.errors import InputError, RefusedError
+from policygraph.exact import Exact, as_fraction, show
+from policygraph.mechanisms.matching import cheapest_cover
+from policygraph.mechanisms.partitioned import Partition
+from policygraph.mechanisms.partitioned.partitioners.base import (
+    Chooser,
+    Ints,
+    Partitioner,
+    check_costs,
+    read_counts,
+)
+from policygraph.model.loss import Epsilon
+
+__all__ = ["MatchingChooser", "Matchings"]
+
+MOST_CELLS = 5000
+"""Cells up to which all pairs are tried: twelve and a half million."""
+MOST_ROUNDS = 7
+FINE = 1 << 20
+"""Costs are held so finely that the scale of the noise has this many steps, which makes ties rare; they are broken anyway."""
+TALLEST = 1 << 26
+"""Counts beyond this are taken for it when buckets are chosen; that changes a count by no more than the count changes."""
+ROOM = 1 << 53
+
+
+@dataclass(frozen=True, eq=False)
+class MatchingChooser(Chooser):
+    """Noise on the cost of every bucket and of every union of two, fixed for a number of cells."""
+
+    loss: Epsilon
+    size: int
+    changes: Fraction
+    rounds: int
+    noise: Fraction
+    """What each bucket costs besides its deviation."""
+    bias: Fraction
+
+    def scale(self, cells: int) -> Fraction:
+        """Scale of the noise on the deviation of a bucket of so many cells, in each round.
+
+        Notes
+        -----
+        As for runs: the deviation of the bucket that holds a changed cell changes by at most 1 (by 0 if it is that cell
+        alone), and so does that of the bucket that holds it in any other partition.
+        """
+        return (2 if cells > 1 else 1) * self.changes * self.rounds / self.loss.value
+
+    @cached_property
+    def step(self) -> int:
+        """Steps of cost in one record: a power of two."""
+        step, scale = 1, max(self.scale(2), Fraction(1, FINE))
+        while step * scale < FINE and step < FINE:
+            step *= 2
+        return step
+
+    def choose(self, counts: Any, source: Source) -> Partition:
+        return self.choose_many(counts, 1, source)[0]
+
+    def choose_many(self, counts: Any, n: int, source: Source) -> list[Partition]:
+        flat = np.clip(read_counts(counts, self.size), -TALLEST, TALLEST)
+        made = [Partition.singletons(self.size)] * n
+        for _ in range(self.rounds):
+            alike: dict[Partition, list[int]] = {}
+            for at, partition in enumerate(made):
+                if partition.n_buckets > 1:
+                    alike.setdefault(partition, []).append(at)
+            for partition, mine in alike.items():
+                pairs, singles = self.costs(flat, partition, len(mine), source)
+                for at, of_pairs, of_singles in zip(mine, pairs, singles, strict=True):
+                    partner = cheapest_cover(of_pairs, of_singles).partner
+                    above = Partition(np.minimum(partner, np.arange(len(partner))))
+                    made[at] = partition.coarsen(above)
+        return made
+
+    def costs(self, counts: Ints, partition: Partition, n: int, source: Source) -> tuple[Ints, Ints]:
+        """Noisy costs of all unions of two buckets, and of all buckets, in steps; n times independently."""
+        deviations = self.step * _deviations(counts, partition)
+        low, high = np.triu_indices(partition.n_buckets, 1)
+        pairs: Ints = np.zeros((n, *deviations.shape), dtype=np.int64)
+        upper = self._drawn(self.scale(2), (n, len(low)), source)
+        upper += deviations[low, high] + self._charged(self.bias)
+        pairs[:, low, high] = upper
+        pairs[:, high, low] = upper
+        alone = partition.sizes == 1
+        singles: Ints = np.tile(np.diagonal(deviations) + self._charged(Fraction(0)), (n, 1))
+        for cells, which in ((1, alone), (2, ~alone)):
+            singles[:, which] += self._drawn(self.scale(cells), (n, int(which.sum())), source)
+        return pairs, singles
+
+    def _drawn(self, scale: Fraction, shape: tuple[int, ...], source: Source) -> Ints:
+        if not scale:
+            return np.zeros(shape, dtype=np.int64)
+        drawn = discrete_laplace(scale * self.step, shape, source)
+        if drawn.size and max(int(drawn.max()), -int(drawn.min())) >= ROOM:
+            # At scales of at most 2**40 this has a probability below exp(-8000), like the limit of the sampler itself.
+            raise RefusedError("a draw of noise does not fit.", code="partition.noise")
+        return drawn
+
+    def _charged(self, bias: Fraction) -> int:
+        return round(self.step * (self.noise + bias * self.scale(2)))
+
+    def stages(self) -> Sequence[str]:
+        how = "once" if self.rounds == 1 else f"in {self.rounds} rounds, buckets being matched again"
+        out = [
+            f"Cells were matched {how}: a bucket is one or the union of two, chosen for the least total cost, which was found "
+            "exactly and proved by its dual."
+        ]
+        if self.changes:
+            out.append(
+                f"The cost of a bucket is its deviation from the median plus {float(self.noise):.4g}, for a union "
+                f"{float(self.bias * self.scale(2)):.4g} more; to it came discrete Laplace noise of scale {show(self.scale(1))} for "
+                f"single cells and {show(self.scale(2))} for others, for a loss of {self.loss} in all."
+            )
+        return out
+
+
+def _deviations(counts: Ints, partition: Partition) -> Ints:
+    """Deviation of every union of two buckets, and on the diagonal of every bucket."""
+    if partition.n_buckets == partition.size:
+        apart: Ints = np.abs(counts[:, None] - counts[None, :])
+        return apart
+    from policygraph.mechanisms.partitioned.partitioners._compiled_pairs import union_deviations
+
+    order = np.lexsort((counts, partition.labels))
+    starts = np.concatenate([[0], np.cumsum(partition.sizes)]).astype(np.int64)
+    out = np.zeros((partition.n_buckets, partition.n_buckets), dtype=np.int64)
+    union_deviations(np.ascontiguousarray(counts[order]), starts, out)
+    return out
+
+
+@dataclass(frozen=True)
+class Matchings(Partitioner):
+    """Merge values that need not be neighbours: an exact matching of least noisy cost, in one or more rounds.
+
+    Parameters
+    ----------
+    rounds
+        How often buckets are matched: buckets have at most 2**rounds cells. Every round gets the same part of the budget.
+    bias
+        What a union is charged beyond the noise of its count, in scales of the noise on its cost, against lucky noise.
+
+    Raises
+    ------
+    InputError
+        When an argument does not fit, or there are too many cells to try all pairs.
+
+    Notes
+    -----
+    Privacy: ``docs/proofs/matching-partition.md``. The pairs are all pairs, so that they depend on no data. Noise goes on the
+    cost of single cells too: with noise on the pairs alone the event that a cell stays single is not private. The
+    optimum is exact and certified, and ties are broken by a fixed order.
+
+    Accuracy: each cell has as many partners as there are others, and the best of so many noises is a lucky one. A pair
+    halves the noise of two cells at best, so that one round pays only where many cells are equal up to a few times the
+    scale; more rounds pay where there are few levels and a large budget.
+
+    Examples
+    --------
+    >>> from policygraph.curator.noise import SeededSource
+    >>> ready = Matchings().calibrate(5, Fraction(1), Epsilon(200), 1.0)
+    >>> ready.choose([7, 0, 30, 7, 0], SeededSource(1)).buckets()
+    ((0, 3), (1, 4), (2,))
+    """
+
+    rounds: int = 1
+    bias: Exact = 2
+    name: str = "Matchings"
+
+    def __post_init__(self) -> None:
+        if (
+            isinstance(self.rounds, bool)
+            or not isinstance(self.rounds, int)
+            or not 1 <= self.rounds <= MOST_ROUNDS
+        ):
+            raise InputError(
+                f"rounds={self.rounds!r}: expected an integer from 1 to {MOST_ROUNDS}.",
+                code="partition.rounds",
+            )
+        if as_fraction(self.bias, "bias") < 0:
+            raise InputError(f"bias={self.bias!r}: expected a number >= 0.", code="partition.bias")
+
+    @property
+    def weight(self) -> float:  # type: ignore[override]
+        """Two scales of the noise, in units of changes / epsilon."""
+        return 4.0 * self.rounds
+
+    def calibrate(self, size: int, changes: Fraction, loss: Epsilon, noise: float) -> MatchingChooser:
+        if size > MOST_CELLS:
+            raise InputError(
+                f"all pairs of {size:,} cells: expected at most {MOST_CELLS:,} cells. Use Intervals.",
+                code="partition.cells",
+                value=size,
+            )
+        bias = as_fraction(self.bias, "bias")
+        ready = MatchingChooser(loss, size, Fraction(changes), self.rounds, Fraction(noise), bias)
+        check_costs(ready.scale(2) * ready.step, ready._charged(bias))
+        return ready

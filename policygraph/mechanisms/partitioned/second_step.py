@@ -1,0 +1,102 @@
+"""How the counts of buckets are released. Owns :func:`second_step` and :func:`check_then`.
+
+Data-free: the noise is fixed for a merged policy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from policygraph.errors import InputError, RefusedError
+from policygraph.mechanisms.additive import Laplace
+from policygraph.mechanisms.base import Calibrated, Mechanism, check_answers
+from policygraph.mechanisms.partitioned.partitioners import Intervals, Partitioner
+from policygraph.mechanisms.transformed.any import Transformed
+from policygraph.mechanisms.transformed.mechanism import TransformedConsistent, TransformedLaplace
+from policygraph.model.graphs import Path, PolicyGraph
+from policygraph.model.loss import Epsilon
+from policygraph.model.policy import Policy
+from policygraph.model.queries import identity
+from policygraph.transforms.incidence.base import Totals, graph_of
+from policygraph.transforms.incidence.tree import is_forest
+
+__all__ = ["check_then", "second_step", "total_of"]
+
+
+def second_step(
+    policy: Policy, loss: Epsilon, then: Mechanism | None, totals: Totals, *, strict: bool = True
+) -> Calibrated:
+    """Fix the noise on the cells of a (merged) policy: by a given mechanism, or the better of two without data.
+
+    Parameters
+    ----------
+    policy
+        Over the buckets.
+    loss
+        Of this step.
+    then
+        The mechanism, or None.
+    totals
+        ``"noisy"`` where the graph before merging has components whose totals are not public: the merged graph may join them,
+        or have no edge left, and would then seem to allow exact counts.
+    strict
+        Whether a mechanism that does not apply is refused; otherwise the better of the two takes its place, for merged policies that
+        are known only after step 1 is spent.
+
+    Notes
+    -----
+    On the edges a cell gets the noise of as many edges as it has, of variance 2 / epsilon^2 each; by itself it gets at most
+    8 / epsilon^2. So edges are tried where a cell has fewer than four on average.
+    """
+    query = identity(policy.domain)
+    edges = TransformedLaplace(totals, "edges")
+    if then is not None:
+        if (
+            isinstance(then, (TransformedLaplace, TransformedConsistent, Transformed))
+            and then.totals == "auto"
+        ):
+            then = replace(then, totals=totals)
+        try:
+            given = check_answers(then.calibrate(query, policy, loss))
+            return edges.calibrate(query, policy, loss) if totals == "noisy" and _silent(given) else given
+        except (InputError, RefusedError):
+            if strict:
+                raise
+    plain = Laplace().calibrate(query, policy, loss)
+    graph = graph_of(policy)
+    if not is_forest(graph) and graph.n_edges >= 2 * graph.size:
+        return plain
+    rival = edges.calibrate(query, policy, loss)
+    return rival if totals == "noisy" and _silent(plain) else min((rival, plain), key=total_of)
+
+
+def _silent(ready: Calibrated) -> bool:
+    return ready.noise.distribution == "none"
+
+
+def total_of(ready: Calibrated) -> float:
+    """Sum of the variances of the noise of all answers."""
+    squares = np.square(ready.deviation(0))
+    return float(np.sum(np.broadcast_to(squares, (ready.query.height,))))
+
+
+def check_then(then: Mechanism | None, partitioner: Partitioner, graph: PolicyGraph) -> None:
+    """Refuse a data-dependent second step on whose merged graph a partition might close a cycle.
+
+    Raises
+    ------
+    RefusedError
+        Before data are read, whichever partition would come out. Runs of a line form a line, and buckets of cells that are joined
+        to bottom only form a star; other merged graphs may have cycles.
+    """
+    if not isinstance(then, Transformed) or then.spanning or graph.rule.n_edges == 0:
+        return
+    line = isinstance(graph.rule, Path) and graph.rule.theta == 1
+    if not (line and isinstance(partitioner, Intervals) and partitioner.order is None):
+        raise RefusedError(
+            "a merged policy graph may have a cycle, and the coordinates of a mechanism that depends on the data would not be "
+            "unique. Expected Transformed(..., spanning=True), which runs on a spanning forest and pays its stretch where there is one.",
+            code="partition.cycle",
+        )

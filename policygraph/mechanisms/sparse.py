@@ -1,0 +1,312 @@
+"""The large cells of a table that is too large to build. Owns :class:`Sparse` and :class:`SparseNoise`.
+
+Every cell gets noise, the empty ones too; cells whose noisy count reaches a threshold are listed. Which empty cells these are is drawn without visiting
+them, with exactly the law of the whole noisy table cut at the threshold (``docs/proofs/sparse-release.md``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import ceil, prod
+from typing import Any
+
+import numpy as np
+
+from policygraph.curator.noise import Source, discrete_gaussian, discrete_laplace
+from policygraph.curator.noise.rare import GaussianTail, LaplaceTail, Tail, draw_passing, expected_passing
+from policygraph.errors import InputError, RefusedError
+from policygraph.exact import Exact, as_fraction
+from policygraph.mechanisms.additive import Additive
+from policygraph.mechanisms.base import Calibrated, Ints, Mechanism, Noise, certified, check_loss
+from policygraph.model.loss import Epsilon, Loss
+from policygraph.model.policy import Policy
+from policygraph.model.queries.base import Query
+from policygraph.model.queries.cuboids import CuboidQuery
+from policygraph.release.release import Release, Table
+from policygraph.sensitivity.certificate import Sensitivity
+
+__all__ = ["Sparse", "SparseNoise"]
+
+MOST_SHOWN = 10_000_000
+"""Most empty cells that may be expected to pass the threshold."""
+MIXER = 0x9E3779B97F4A7C15
+MOST_CODED = 1_000_000
+"""Most cells of a table that an audit looks at as a whole."""
+
+
+@dataclass(frozen=True)
+class SparseNoise(Calibrated):
+    """Noise on every cell of one cuboid, of which only cells at or above a threshold are listed.
+
+    Attributes
+    ----------
+    threshold
+        Cells with a noisy count of at least this are listed.
+    """
+
+    mechanism: str
+    query: CuboidQuery
+    policy: Policy
+    loss: Loss
+    sensitivity: Sensitivity
+    threshold: int
+
+    @cached_property
+    def inner(self) -> Additive:
+        """The additive mechanism whose output is cut."""
+        return Additive(self.mechanism, self.query, self.policy, self.loss, self.sensitivity)
+
+    @property
+    def noise(self) -> Noise:
+        return self.inner.noise
+
+    @property
+    def settings(self) -> str:
+        return f"threshold {self.threshold}"
+
+    @property
+    def centre(self) -> Query | None:
+        return None
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The attributes of the cuboid."""
+        return self.query.sets[0]
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Number of values of each of them."""
+        return tuple(len(self.query.domain.labels(name)) for name in self.names)
+
+    @cached_property
+    def tail(self) -> Tail | None:
+        """What the noise of an empty cell must pass; None when there is no noise."""
+        return tail_of(self.loss, self.inner.parameter, self.threshold)
+
+    @cached_property
+    def spurious(self) -> float:
+        """Expected number of listed cells if all cells were empty; known without data."""
+        return 0.0 if self.tail is None else expected_passing(self.tail, prod(self.shape))
+
+    def noisy(self, table: Any, source: Source) -> Ints:
+        """The listed cells, ascending: one row of positions for each, its noisy count last."""
+        return self._listed(table, 1, source)[:, 1:]
+
+    def most_rows(self, table: Any) -> int:
+        # Cells that hold records, and those that noise alone lists: twice as many as expected is beyond belief for many, and 1,000 for few.
+        return min(prod(self.shape), len(self._filled(table)[1]) + 2 * ceil(self.spurious) + 1000)
+
+    def _listed(self, table: Any, n: int, source: Source) -> Ints:
+        """The lists of n independent runs, each row preceded by the number of its run."""
+        filled, counts = self._filled(table)
+        runs = np.repeat(np.arange(n), len(counts))
+        cells = np.concatenate([runs[:, None], np.tile(filled, (n, 1))], axis=1)
+        counts = np.tile(counts, n)
+        if self.tail is not None:
+            draw = discrete_laplace if isinstance(self.loss, Epsilon) else discrete_gaussian
+            counts += draw(self.inner.parameter, len(counts), source)
+            # n runs over N cells are one run over n N cells; hits on filled cells are dropped, these have noise of their own.
+            others, values = draw_passing(self.tail, (n, *self.shape), source)
+            free = ~_among(others[:, 1:], filled)
+            cells = np.concatenate([cells, others[free]])
+            counts = np.concatenate([counts, values[free]])
+        kept = counts >= self.threshold
+        rows = np.concatenate([cells[kept], counts[kept, None]], axis=1)
+        made: Ints = rows[np.lexsort(rows[:, -2::-1].T)]
+        return made
+
+    def _filled(self, table: Any) -> tuple[Ints, Ints]:
+        if hasattr(table, "filled"):
+            cells, counts = table.filled(self.names)
+            return cells, counts
+        answers = self.query.answer(table)
+        at = np.flatnonzero(answers)
+        cells = np.stack(np.unravel_index(at, self.shape), axis=1)
+        return cells.astype(np.int64), answers[at]
+
+    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+        """For audits: outputs as whole tables, with one less than the threshold in every cell that is not listed."""
+        size = prod(self.shape)
+        if size > MOST_CODED:
+            raise RefusedError(
+                f"a table of {size:,} cells cannot be audited as a whole: expected at most {MOST_CODED:,}. Audit a smaller domain.",
+                code="sparse.audit",
+                value=size,
+            )
+        out = np.full((n, size), self.threshold - 1, dtype=np.int64)
+        made = self._listed(table, n, source)
+        out[made[:, 0], np.ravel_multi_index(tuple(made[:, 1:-1].T), self.shape)] = made[:, -1]
+        return out
+
+    def publish(self, points: Ints, source: Source) -> Release:
+        labels = []
+        for at, name in enumerate(self.names):
+            given = self.query.domain.labels(name)
+            codes = points[:, at]
+            labels.append(codes if isinstance(given, range) else _labels(given)[codes])
+        part = self.query.parts[0]
+        deviation, within = self.deviation(0), self.within_95(0)
+        table = Table(part.name, part.columns, tuple(labels), points[:, -1].copy(), deviation, within)
+        record = self.record(
+            source,
+            [
+                {
+                    "name": part.name,
+                    "columns": list(part.columns),
+                    "height": len(points),
+                    "integer": True,
+                    "standard_deviation": deviation,
+                    "within_95": within,
+                }
+            ],
+        )
+        record["sparse"] = {
+            "threshold": self.threshold,
+            "cells": str(prod(self.shape)),
+            "expected_empty_cells": self.spurious,
+        }
+        return Release((table,), record)
+
+    def stages(self) -> Sequence[str]:
+        lines = list(self.inner.stages())
+        lines.append(
+            f"Of {prod(self.shape):,} cells, empty ones included, those with a noisy count of at least {self.threshold} are listed; "
+            "all others have a smaller noisy count."
+        )
+        if self.tail is not None:
+            lines.append(
+                f"If all cells were empty, {self.spurious:.4g} of them would be expected in the list. Stated deviations are those of the noise "
+                "before the threshold; counts in the list are those that were not small, and tend to be too large."
+            )
+        return lines
+
+
+@dataclass(frozen=True)
+class Sparse(Mechanism):
+    """List the cells of one cuboid whose noisy count reaches a threshold, however many cells there are.
+
+    Parameters
+    ----------
+    threshold
+        An integer >= 1; by default the least one at which at most ``spurious`` empty cells are expected in the list.
+    spurious
+        How many empty cells may be expected in the list, if no threshold is given.
+
+    Notes
+    -----
+    The output has exactly the law of noise on every cell followed by the threshold, so that it is private at the loss of the additive mechanism.
+    Listing only cells that hold a record would not be private at any epsilon.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({f"a{i}": 16 for i in range(20)})
+    >>> query = pg.queries.identity(domain)
+    >>> ready = Sparse(spurious=1).calibrate(query, pg.Policy(domain), pg.Epsilon(1))
+    >>> query.height, ready.threshold, round(ready.spurious, 2)
+    (1208925819614629174706176, 56, 0.42)
+    """
+
+    threshold: int | None = None
+    spurious: Exact = 100
+    name: str = "Sparse"
+
+    def __post_init__(self) -> None:
+        given = self.threshold
+        if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 1):
+            raise InputError(
+                f"threshold={given!r}: expected an integer >= 1. At 0 or below every empty cell would be listed.",
+                code="sparse.threshold",
+                value=given,
+            )
+        if as_fraction(self.spurious, "spurious") <= 0:
+            raise InputError(
+                f"spurious={self.spurious!r}: expected a number > 0.",
+                code="sparse.spurious",
+                value=self.spurious,
+            )
+
+    def calibrate(
+        self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
+    ) -> SparseNoise:
+        check_loss(loss)
+        if (
+            not isinstance(query, CuboidQuery)
+            or len(query.sets) != 1
+            or query.weights != (1,)
+            or not query.sets[0]
+        ):
+            raise InputError(
+                f"{query!r}: expected one cuboid of weight 1 with an attribute, for example pg.queries.identity(domain).",
+                code="sparse.query",
+                value=query,
+            )
+        proof = certified(query, policy, loss, sensitivity, listed=False)
+        inner = Additive(self.name, query, policy, loss, proof)
+        threshold = self.threshold or self._least(query.height, loss, inner.parameter)
+        ready = SparseNoise(self.name, query, policy, loss, proof, threshold)
+        if ready.spurious > MOST_SHOWN:
+            raise RefusedError(
+                f"threshold {threshold}: about {ready.spurious:.3g} empty cells would be listed, expected at most {MOST_SHOWN:,}. "
+                "Raise the threshold, or ask for fewer attributes.",
+                code="sparse.too-many",
+                value=threshold,
+            )
+        return ready
+
+    def _least(self, cells: int, loss: Loss, parameter: Fraction) -> int:
+        """The least threshold at which few enough empty cells are expected."""
+        wanted = float(as_fraction(self.spurious, "spurious"))
+
+        def few(start: int) -> bool:
+            tail = tail_of(loss, parameter, start)
+            return tail is None or expected_passing(tail, cells) <= wanted
+
+        high = 1
+        while not few(high):
+            high *= 2
+        low = high // 2
+        while high - low > 1:
+            middle = (high + low) // 2
+            low, high = (low, middle) if few(middle) else (middle, high)
+        return high
+
+
+def tail_of(loss: Loss, parameter: Fraction, threshold: int) -> Tail | None:
+    """The law of noise at or above a threshold; None without noise.
+
+    Examples
+    --------
+    >>> tail_of(Epsilon(1), Fraction(2), 5)
+    LaplaceTail(parameter=Fraction(2, 1), start=5)
+    """
+    if parameter == 0:
+        return None
+    return (LaplaceTail if isinstance(loss, Epsilon) else GaussianTail)(parameter, threshold)
+
+
+def _among(rows: Ints, others: Ints) -> Any:
+    """Which rows occur among others; words that two equal rows share find the few that may, and these are compared."""
+    if not len(rows) or not len(others):
+        return np.zeros(len(rows), dtype=np.bool_)
+    ours, theirs = _words(rows), _words(others)
+    found = np.isin(ours, theirs)
+    there = set(map(tuple, others[np.isin(theirs, ours[found])].tolist()))
+    found[found] = [tuple(row) in there for row in rows[found].tolist()]
+    return found
+
+
+def _words(rows: Ints) -> Any:
+    """One word for each row, the same for equal rows."""
+    made = np.zeros(len(rows), dtype=np.uint64)
+    for column in rows.T:
+        made = made * np.uint64(MIXER) + column.astype(np.uint64)
+    return made
+
+
+def _labels(given: Sequence[Any]) -> Any:
+    kinds = {type(label) for label in given}
+    return np.array(given, dtype=object if len(kinds) > 1 or kinds == {str} else None)

@@ -1,0 +1,142 @@
+"""Noise on network statistics that are not linear. Owns :class:`StatisticNoise`.
+
+Scaled to the bounds of ``sensitivity.rungs.statistics``; the argument for the noise is that of ``docs/proofs/additive-noise.md``, where only
+a bound on the change of the answers enters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from policygraph.curator.noise import (
+    Source,
+    discrete_gaussian,
+    discrete_laplace,
+)
+from policygraph.errors import InputError, RefusedError
+from policygraph.exact import show
+from policygraph.mechanisms.additive import law
+from policygraph.mechanisms.base import (
+    MOST_ANSWERS,
+    Calibrated,
+    Ints,
+    Mechanism,
+    Noise,
+    check_drawable,
+    check_loss,
+    true_answers,
+)
+from policygraph.model.loss import Epsilon, Loss
+from policygraph.model.node_privacy import NodePrivacy
+from policygraph.model.policy import Policy
+from policygraph.model.queries.base import Query
+from policygraph.model.queries.network_statistics import NetworkStatistic
+from policygraph.sensitivity.certificate import Sensitivity
+from policygraph.sensitivity.rungs.statistics import StatisticBound, statistic_bound
+
+__all__ = ["CalibratedStatistic", "StatisticNoise"]
+
+
+@dataclass(frozen=True)
+class CalibratedStatistic(Calibrated):
+    """Independent discrete noise on each number of a statistic."""
+
+    mechanism: str
+    query: Query
+    policy: Any
+    loss: Loss
+    bound: StatisticBound
+    sensitivity: Sensitivity | None = None
+
+    most_reach = 1 << 61
+
+    @cached_property
+    def parameter(self) -> Fraction:
+        """Scale bound / epsilon, or variance bound^2 / (2 rho)."""
+        if isinstance(self.loss, Epsilon):
+            return Fraction(self.bound.power) / self.loss.value
+        return Fraction(self.bound.power) / (2 * self.loss.value)
+
+    @cached_property
+    def noise(self) -> Noise:
+        return law(self.loss, self.parameter)
+
+    def noisy(self, table: Any, source: Source) -> Ints:
+        made: Ints = self.noisy_many(table, 1, source)[0]
+        return made
+
+    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+        answers = true_answers(self.query, table)
+        if self.parameter == 0:
+            return np.tile(answers, (n, 1))
+        draw = discrete_laplace if isinstance(self.loss, Epsilon) else discrete_gaussian
+        return draw(self.parameter, (n, answers.size), source) + answers
+
+    def record(self, source: Source, parts: list[dict[str, Any]]) -> dict[str, Any]:
+        made = super().record(source, parts)
+        made["bound"] = self.bound.to_dict()
+        return made
+
+    def stages(self) -> Sequence[str]:
+        size = "the root of " if self.bound.norm == "l2" else ""
+        first = (
+            f"One neighbour step changes the answers by at most {size}{self.bound.power} ({self.bound.norm.upper()}): "
+            f"{self.bound.reason}."
+        )
+        if self.parameter == 0:
+            return [first, "No noise was added."]
+        kind = "scale" if isinstance(self.loss, Epsilon) else "variance parameter"
+        noise = f"Independent {self.noise.distribution} noise of {kind} {show(self.parameter)} was added to each answer"
+        return [first, f"{noise}, for a loss of {self.loss}."]
+
+
+@dataclass(frozen=True)
+class StatisticNoise(Mechanism):
+    """Discrete Laplace noise for epsilon, discrete Gaussian noise for rho, on a network statistic.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> from policygraph.model.queries.network_statistics import DegreeTail
+    >>> network = pg.Network(5)
+    >>> ready = StatisticNoise().calibrate(DegreeTail(network), pg.Policy(network), pg.Epsilon("1/2"))
+    >>> ready.parameter
+    Fraction(4, 1)
+    """
+
+    name: str = "statistic noise"
+
+    def calibrate(
+        self,
+        query: Query,
+        policy: Policy | NodePrivacy,
+        loss: Loss,
+        sensitivity: Sensitivity | None = None,
+    ) -> CalibratedStatistic:
+        if not isinstance(query, NetworkStatistic):
+            raise InputError(
+                f"{query!r} is a linear query: expected a network statistic. Use Laplace or Gaussian.",
+                code="statistic.linear",
+                value=query,
+            )
+        if sensitivity is not None:
+            raise InputError(
+                "a network statistic is scaled to its own bound: expected no sensitivity.",
+                code="mechanism.sensitivity",
+            )
+        check_loss(loss)
+        if query.height > MOST_ANSWERS:
+            raise RefusedError(
+                f"{query!r} has {query.height:,} answers: expected at most {MOST_ANSWERS:,}. Tell fewer degrees apart (largest=).",
+                code="mechanism.answers",
+                value=query.height,
+            )
+        ready = CalibratedStatistic(self.name, query, policy, loss, statistic_bound(query, policy, loss.norm))
+        check_drawable(ready)
+        return ready

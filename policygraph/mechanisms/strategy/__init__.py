@@ -1,0 +1,25 @@
+"""Strategies: what to measure so that a workload can be answered well; start at ``strategy``."""
+
+from policygraph.mechanisms.strategy.bases import AxisBase, Base, ForestBase
+from policygraph.mechanisms.strategy.factors import Factor, Haar, Tree
+from policygraph.mechanisms.strategy.optimise import Candidate, Optimised, optimise, weigh
+from policygraph.mechanisms.strategy.plain import plain_strategies
+from policygraph.mechanisms.strategy.strategy import Strategy, strategy_from_spec
+from policygraph.mechanisms.strategy.workload import Workload
+
+__all__ = [
+    "AxisBase",
+    "Base",
+    "Candidate",
+    "Factor",
+    "ForestBase",
+    "Haar",
+    "Optimised",
+    "Strategy",
+    "Tree",
+    "Workload",
+    "optimise",
+    "plain_strategies",
+    "strategy_from_spec",
+    "weigh",
+]

@@ -1,0 +1,339 @@
+"""Measure other rows than those asked for. Owns :class:`MatrixMechanism`.
+
+An integer matrix A is measured with noise, and the answers are W A^+ of the noisy measurements: post-processing. The argument is
+``docs/proofs/strategies.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from policygraph.curator.noise import (
+    Source,
+    discrete_gaussian,
+    discrete_laplace,
+    gaussian_variance,
+    laplace_variance,
+)
+from policygraph.errors import InputError, RefusedError
+from policygraph.exact import show
+from policygraph.mechanisms.additive import Additive
+from policygraph.mechanisms.base import (
+    Calibrated,
+    Floats,
+    Ints,
+    Mechanism,
+    Noise,
+    answer_parts,
+    certified,
+    check_loss,
+    marked,
+)
+from policygraph.mechanisms.strategy import Strategy, Workload, optimise, plain_strategies, weigh
+from policygraph.mechanisms.strategy.plain import Kind, Over
+from policygraph.model.loss import Epsilon, Loss
+from policygraph.model.policy import Policy
+from policygraph.model.queries.base import Query
+from policygraph.release.release import Release
+from policygraph.sensitivity.certificate import Sensitivity
+from policygraph.sensitivity.request import asking, proved
+from policygraph.ties import least
+
+__all__ = ["MatrixMechanism", "StrategyNoise", "noise_variance"]
+
+SHOWN = 20_000
+"""Strategies whose plain form has at most so many numbers are written into the record of a release."""
+
+
+def noise_variance(power: Fraction, loss: Loss) -> float:
+    """Variance of one measurement when one move changes all of them by this much (squared for zCDP)."""
+    if power == 0:
+        return 0.0
+    if isinstance(loss, Epsilon):
+        return laplace_variance(power / loss.value)
+    return gaussian_variance(power / (2 * loss.value))
+
+
+@dataclass(frozen=True)
+class StrategyNoise(Calibrated):
+    """Independent noise on the rows of a strategy; the answers follow by least squares.
+
+    Attributes
+    ----------
+    strategy
+        The rows that are measured.
+    why
+        A sentence on how it was chosen, if it was.
+    """
+
+    mechanism: str
+    query: Query
+    policy: Policy
+    loss: Loss
+    sensitivity: Sensitivity
+    """Certificate of the strategy, not of the query."""
+    strategy: Strategy
+    why: str = ""
+
+    @property
+    def centre(self) -> Query:
+        return self.strategy
+
+    @cached_property
+    def inner(self) -> Additive:
+        """The additive mechanism on the rows of the strategy."""
+        return Additive(self.mechanism, self.strategy, self.policy, self.loss, self.sensitivity)
+
+    @property
+    def noise(self) -> Noise:
+        return self.inner.noise
+
+    @property
+    def parameter(self) -> Fraction:
+        """Scale, or variance parameter, of the noise of one measurement."""
+        return self.inner.parameter
+
+    def _fixed(self, cells: Any) -> Ints:
+        known = self.strategy.base.fixed
+        return np.zeros(0, dtype=np.int64) if known is None else known.answer(cells)
+
+    def noisy(self, table: Any, source: Source) -> Ints:
+        """Return the whole output: the noisy measurements, then the numbers that no move changes."""
+        made: Ints = self.noisy_many(table, 1, source)[0]
+        return made
+
+    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+        """Return n independent outputs, one in each row (for audits)."""
+        cells = np.asarray(table.vector() if hasattr(table, "vector") else table, dtype=np.int64).reshape(-1)
+        answers = self.strategy.answer(cells)
+        made = np.tile(answers, (n, 1))
+        if self.parameter:
+            draw = discrete_laplace if isinstance(self.loss, Epsilon) else discrete_gaussian
+            made += draw(self.parameter, made.shape, source)
+        fixed = self._fixed(cells)
+        return np.concatenate([made, np.tile(fixed, (n, 1))], axis=1)
+
+    def cells(self, points: Ints) -> Floats:
+        """Return least-squares cells from an output of :meth:`noisy`."""
+        height = self.strategy.height
+        return self.strategy.estimate(points[:height], points[height:])
+
+    def answers(self, points: Ints) -> Floats:
+        """Return W A^+ of an output of :meth:`noisy`, in lattice units."""
+        return answer_parts(self.query, self.cells(points))
+
+    def to_answers(self, points: Any) -> Floats:
+        return self.answers(points)
+
+    @property
+    def settings(self) -> str:
+        return self.strategy.fingerprint
+
+    def publish(self, points: Ints, source: Source) -> Release:
+        """Make a release of an output of :meth:`noisy` (post-processing)."""
+        return super().publish(self.answers(points), source)  # type: ignore[arg-type]
+
+    @cached_property
+    def workload(self) -> Workload:
+        """The query in the coordinates of the strategy."""
+        return Workload(self.query, self.strategy.base)
+
+    @cached_property
+    def variances(self) -> Floats:
+        """Variance of each answer, in lattice units."""
+        return self.workload.variances(self.strategy) * self.noise.variance
+
+    @cached_property
+    def total_error(self) -> float:
+        """Expected sum of squared errors over the answers, in the units users see; without a list of the answers."""
+        return self.workload.total(self.strategy) * self.noise.variance if self.parameter else 0.0
+
+    def deviation(self, part: int) -> float | Floats:
+        return self._of_part(np.sqrt(self.variances), part)
+
+    def within_95(self, part: int) -> float | Floats:
+        """Bound by the fourth moment for Laplace noise, by the Gaussian tail for Gaussian noise.
+
+        Notes
+        -----
+        Of independent symmetric variables with kurtosis k >= 3 any weighted sum X has E X^4 <= k (E X^2)^2, so that
+        P(|X| > t) <= k s^4 / t^4. The discrete Laplace law of ratio q has k = 5 + (1 + q^2) / (2 q).
+        """
+        if not self.parameter:
+            return 0.0
+        if isinstance(self.loss, Epsilon):
+            q = float(np.exp(-1 / float(self.parameter)))
+            by_fourth = ((5 + (1 + q * q) / (2 * q)) * 20) ** 0.25 if q > 0 else np.inf
+            width = min(float(by_fourth), float(np.sqrt(20.0)))
+        else:
+            width = float(np.sqrt(2 * np.log(40) * float(self.parameter) / max(self.noise.variance, 1e-300)))
+        wide = np.asarray(self.deviation(part)) * width
+        return float(wide) if wide.ndim == 0 else wide
+
+    def stages(self) -> Sequence[str]:
+        kind = "exactly" if self.sensitivity.exact else "at most"
+        size = "the root of " if self.sensitivity.norm == "l2" else ""
+        out = [self.why] if self.why else []
+        out.append(
+            f"Not the answers but {self.strategy.height:,} other numbers were measured, {self.strategy.describe()}; one neighbour "
+            f"step changes them by {kind} {size}{show(self.sensitivity.power)} in all "
+            f"({self.sensitivity.norm.upper()}; {self.sensitivity.definition})."
+        )
+        if self.parameter:
+            law = "scale" if isinstance(self.loss, Epsilon) else "variance parameter"
+            out.append(
+                f"Independent {self.noise.distribution} noise of {law} {show(self.parameter)} was added to each of them, for a "
+                f"loss of {self.loss}."
+            )
+        known = self.strategy.base.fixed
+        if known is not None:
+            many = "The number of records was" if known.height == 1 else f"{known.height:,} totals were"
+            out.append(
+                f"{many} released exactly: no move of this policy changes it, so that the policy does not hide it."
+            )
+        out.append(
+            "The answers are those of least squares from the noisy measurements; they need not be whole numbers."
+        )
+        return out
+
+    def record(self, source: Source, parts: list[dict[str, Any]]) -> dict[str, Any]:
+        for part in parts:
+            part["integer"] = False
+        made = super().record(source, parts)
+        spec = self.strategy.to_spec()["strategy"]
+        small = len(spec["base"].get("parent", ())) <= SHOWN
+        made["strategy"] = spec if small else {"name": spec["name"], "factors": spec["factors"]}
+        return made
+
+
+@dataclass(frozen=True)
+class MatrixMechanism(Mechanism):
+    """Measure a strategy and answer the query from it.
+
+    Parameters
+    ----------
+    strategy
+        ``"optimised"``: the least expected error for this query, after a search; ``"identity"``, ``"tree"`` or ``"wavelet"``: the
+        plain one of this kind with the least expected error; or a :class:`~policygraph.mechanisms.strategy.Strategy`.
+    over
+        ``"cells"``, or ``"edges"`` for the transformed domain of the policy graph (prefix sums on a line, subtree sums on a
+        forest); None: what is expected to be better.
+    branching
+        Of a tree; None: the best of 2, 4, 8 and 16.
+    evaluations
+        Effort of the search for ``"optimised"``: how often an expected error may be computed.
+    time_limit
+        Seconds after which this search also ends, where a limit in time is wanted: the result may then differ from run to
+        run, and says so when it was cut short.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"age": 64})
+    >>> ready = MatrixMechanism("tree").calibrate(pg.queries.all_ranges(domain), pg.Policy(domain), pg.Epsilon(1))
+    >>> ready.mechanism, ready.parameter
+    ('MatrixMechanism(tree of 16 over the cells)', Fraction(3, 1))
+
+    Notes
+    -----
+    A given certificate must be for the strategy itself: ``calibrate(...).sensitivity`` is one.
+    """
+
+    strategy: Strategy | Kind | Literal["optimised"] = "optimised"
+    over: Over | None = None
+    branching: int | None = None
+    evaluations: int = 600
+    time_limit: float | None = None
+    name: str = "MatrixMechanism"
+
+    def __post_init__(self) -> None:
+        kinds = ("optimised", "identity", "tree", "wavelet")
+        if not isinstance(self.strategy, Strategy) and self.strategy not in kinds:
+            raise InputError(
+                f"strategy={self.strategy!r}: expected a Strategy, or one of {', '.join(map(repr, kinds))}.",
+                code="strategy.kind",
+                value=self.strategy,
+            )
+        if self.over not in (None, "cells", "edges"):
+            raise InputError(
+                f"over={self.over!r}: expected 'cells', 'edges' or None.",
+                code="strategy.over",
+                value=self.over,
+            )
+        for name, lowest in (("branching", 2), ("evaluations", 1)):
+            value = getattr(self, name)
+            if value is None and name == "branching":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < lowest:
+                raise InputError(
+                    f"{name}={value!r}: expected a whole number >= {lowest}.",
+                    code="strategy.setting",
+                    value=value,
+                )
+
+    def calibrate(
+        self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
+    ) -> StrategyNoise:
+        query.check_domain(policy.domain)
+        check_loss(loss)
+        if isinstance(self.strategy, Strategy):
+            chosen = self.strategy
+            proof = certified(chosen, policy, loss, sensitivity)
+        elif sensitivity is not None:
+            raise InputError(
+                "a sensitivity without a strategy: expected none, since the certificate is for the rows that are chosen.",
+                code="mechanism.sensitivity",
+            )
+        else:
+            with asking(self.time_limit) as request:
+                chosen, proof = self._chosen(query, policy, loss)
+                return marked(self._on(chosen, proof, query, policy, loss), request)
+        return self._on(chosen, proof, query, policy, loss)
+
+    def _on(
+        self, chosen: Strategy, proof: Sensitivity, query: Query, policy: Policy, loss: Loss
+    ) -> StrategyNoise:
+        _check_fixed(chosen, policy, loss)
+        Workload(query, chosen.base)  # what cannot be weighed is refused now, not after data were read
+        return StrategyNoise(f"{self.name}({chosen.describe()})", query, policy, loss, proof, chosen)
+
+    def _chosen(self, query: Query, policy: Policy, loss: Loss) -> tuple[Strategy, Sensitivity]:
+        def variance(power: Fraction) -> float:
+            return noise_variance(power, loss)
+
+        if self.strategy == "optimised":
+            found = optimise(
+                query,
+                policy,
+                norm=loss.norm,
+                variance=variance,
+                over=self.over,
+                evaluations=self.evaluations,
+            ).best
+        else:
+            rivals = plain_strategies(policy, over=self.over, kind=self.strategy, branching=self.branching)  # type: ignore[arg-type]
+            found = least(
+                weigh(query, policy, rivals, loss.norm, variance), key=lambda candidate: candidate.error
+            )
+        return found.strategy, found.sensitivity
+
+
+def _check_fixed(strategy: Strategy, policy: Policy, loss: Loss) -> None:
+    """Refuse a strategy whose exact numbers some move changes."""
+    known = strategy.base.fixed
+    if known is None:
+        return
+    proof = proved(known, policy, loss.norm)
+    if proof.power != 0:
+        raise RefusedError(
+            f"{strategy.describe()} releases totals exactly, and this policy protects them: one neighbour step changes them by "
+            f"{show(proof.power)}. Use a base without exact totals.",
+            code="strategy.fixed",
+            value=proof.power,
+        )

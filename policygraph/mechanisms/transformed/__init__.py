@@ -1,0 +1,1 @@
+"""Noise on the edges of the policy graph; start at ``mechanism``."""

@@ -1,0 +1,361 @@
+"""Noise on the edges of the policy graph. Owns :class:`TransformedLaplace`, :class:`TransformedGaussian`, :class:`TransformedConsistent`.
+
+Each edge gets noise of its own that leaves one cell and enters the other, so that one neighbour step is hidden by the
+noise of one edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import ceil
+from typing import Any, Literal
+
+import numpy as np
+
+from policygraph.curator.noise import (
+    Source,
+    discrete_gaussian,
+    discrete_laplace,
+)
+from policygraph.errors import InputError, RefusedError
+from policygraph.estimation.histograms import consistent, isotonic_lines
+from policygraph.exact import show
+from policygraph.mechanisms.additive import law
+from policygraph.mechanisms.base import Calibrated, Floats, Ints, Mechanism, Noise, check_loss
+from policygraph.mechanisms.constrained.error import real_within, sum_within
+from policygraph.model.loss import Epsilon, Loss, Rho
+from policygraph.model.policy import Policy
+from policygraph.model.queries.base import Query
+from policygraph.sensitivity.certificate import Sensitivity
+from policygraph.transforms.incidence import LineTransform, Reduction, Totals, transform
+from policygraph.transforms.incidence.base import check_totals, graph_of
+from policygraph.transforms.incidence.transform import EdgeTransform
+
+__all__ = ["EdgeNoise", "TransformedConsistent", "TransformedGaussian", "TransformedLaplace"]
+
+PATTERNS = 64
+"""Most different rows of coefficients whose 95 % range is computed; more are bounded."""
+
+Route = Literal["auto", "edges", "spanning"]
+
+
+@dataclass(frozen=True)
+class EdgeNoise(Calibrated):
+    """Independent noise on the coordinates of a transform; the answers follow.
+
+    Attributes
+    ----------
+    reduction
+        The transform x = M y; noise z on y gives the cells x + M z.
+    consistent
+        Whether noisy cells are replaced by the nearest whole non-negative ones.
+    """
+
+    mechanism: str
+    query: Query
+    policy: Policy
+    loss: Loss
+    reduction: Reduction
+    consistent: bool = False
+    sensitivity: Sensitivity | None = None
+
+    most_reach = 1 << 61
+
+    @cached_property
+    def parameter(self) -> Fraction:
+        """Scale stretch / epsilon of the Laplace law, or variance stretch / (2 rho) of the Gaussian one."""
+        if isinstance(self.loss, Epsilon):
+            return self.reduction.stretch / self.loss.value
+        return self.reduction.stretch / (2 * self.loss.value)
+
+    @cached_property
+    def noise(self) -> Noise:
+        nothing = self.reduction.width == len(self.reduction.fixed)
+        return law(self.loss, Fraction(0) if nothing else self.parameter)
+
+    def reach(self, records: int) -> int:
+        # An edge adds its noise to one cell and takes it from another, so that all cells together have at most twice all of it.
+        spread = 2 * self.reduction.width * max(1, ceil(self.reduction.stretch)) * self.most_noise()
+        most = self.query.most_answer(records + spread)
+        return most * max(self.factor(at).numerator for at in range(len(self.query.parts)))
+
+    def check_reach(self, records: int) -> None:
+        super().check_reach(records)
+        if not self.consistent:
+            return
+        if self.reach(records) >= Calibrated.most_reach:
+            raise RefusedError(
+                f"so many records are too many for a consistent fit: expected below 2**{Calibrated.most_reach.bit_length() - 1}. Nothing "
+                "was charged. Use TransformedLaplace.",
+                code="query.overflow",
+            )
+
+    def _drawn(self, shape: tuple[int, ...], source: Source) -> Ints:
+        draw = discrete_laplace if isinstance(self.loss, Epsilon) else discrete_gaussian
+        noise = draw(self.parameter, shape, source)
+        noise[..., self.reduction.fixed] = 0
+        return noise
+
+    def noisy_cells(self, table: Any, source: Source) -> Ints:
+        """Return all cells with noise along the edges: what every answer is computed from."""
+        made: Ints = self.noisy_cells_many(table, 1, source)[0]
+        return made
+
+    def noisy_cells_many(self, table: Any, n: int, source: Source) -> Ints:
+        """Return n independent outputs of :meth:`noisy_cells`, one in each row."""
+        cells = np.asarray(table.vector() if hasattr(table, "vector") else table, dtype=np.int64).reshape(-1)
+        drawn = self._drawn((n, self.reduction.width), source)
+        if n == 1:
+            # The same product as below, without a matrix, for domains of any size.
+            made: Ints = self.reduction.invert(drawn[0])[None, :]
+        else:
+            made = np.asarray((self.reduction.matrix() @ drawn.T).T)
+        made += cells
+        if not self.consistent:
+            return made
+        if n > 1 and isinstance(self.reduction, LineTransform):
+            outer, length, inner = self.reduction.shape
+            exact = self.reduction.exact_totals
+            return isotonic_lines(made, (n * outer, length, inner), exact_total=exact).reshape(n, -1)
+        return np.stack([consistent(self.reduction, row) for row in made])
+
+    def noisy(self, table: Any, source: Source) -> Ints:
+        made: Ints = self.noisy_many(table, 1, source)[0]
+        return made
+
+    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+        """Return n independent outputs, one in each row."""
+        made = self.noisy_cells_many(table, n, source)
+        return made if self.query.is_identity else np.stack([self.query.answer(row) for row in made])
+
+    @cached_property
+    def squares(self) -> Floats:
+        """Number of edges that an answer feels, each counted with its squared coefficient."""
+        return self.reduction.squares(self.query)
+
+    @cached_property
+    def variances(self) -> Floats:
+        """Variance of the noise of each answer, in lattice units."""
+        return np.asarray(self.squares * self.noise.variance)
+
+    def deviation(self, part: int) -> float | Floats:
+        return self._of_part(np.sqrt(self.variances), part)
+
+    def within_95(self, part: int) -> float | Floats:
+        return self._of_part(self._within, part)
+
+    @cached_property
+    def _within(self) -> Floats:
+        laplace = isinstance(self.loss, Epsilon)
+        counts, which = np.unique(self.squares, return_inverse=True)
+        if len(counts) <= PATTERNS and counts.max(initial=0) <= PATTERNS and self._unit_rows:
+            each = [sum_within([1] * int(c), self.parameter, laplace=laplace) for c in counts]
+            return np.array(each, dtype=np.float64)[which]
+        # A bound by the variance holds for any coefficients; discrete noise exceeds continuous noise by less than a point.
+        wide = np.array(
+            [real_within(float(np.sqrt(c * self.noise.variance)), laplace=laplace) for c in counts]
+        )
+        return np.asarray(np.ceil(wide + np.sqrt(counts))[which])
+
+    @cached_property
+    def _unit_rows(self) -> bool:
+        """Whether every edge enters every answer with coefficient 0, 1 or -1, so that squares count edges."""
+        return self.query.is_identity or bool(
+            self.query.height <= 100_000
+            and np.abs(self.reduction.coefficients(self.query).data).max(initial=0) <= 1
+        )
+
+    def stages(self) -> Sequence[str]:
+        kind = "scale" if isinstance(self.loss, Epsilon) else "variance parameter"
+        out = []
+        if self.noise.distribution != "none":
+            out = [
+                self.reduction.describe(),
+                f"Independent {self.noise.distribution} noise of {kind} {show(self.parameter)} was added to each of them, for "
+                f"a loss of {self.loss}.",
+            ]
+        if len(self.reduction.fixed):
+            count = len(self.reduction.fixed)
+            what = (
+                "The number of records was"
+                if graph_of(self.policy).is_connected
+                else f"The total of {count:,} component{'s' * (count > 1)} of the policy graph was"
+            )
+            out.append(
+                f"{what} released exactly: no move of this policy changes it, so that the policy does not hide it."
+            )
+        if self.consistent:
+            out.append(
+                "The noisy cells were replaced by whole non-negative ones, changing the noisy coordinates as little as "
+                "possible (on large grids after a bounded effort); stated deviations are those of the noise before this step, which does not increase the sum of "
+                "squared errors of the coordinates but for rounding."
+            )
+        return out
+
+    def record(self, source: Source, parts: list[dict[str, Any]]) -> dict[str, Any]:
+        made = super().record(source, parts)
+        made["transform"] = {
+            "stretch": self.reduction.stretch,
+            "coordinates": self.reduction.width,
+            "exact_totals": len(self.reduction.fixed),
+            "valid_for": self.reduction.valid_for,
+        }
+        return made
+
+
+@dataclass(frozen=True)
+class TransformedLaplace(Mechanism):
+    """Discrete Laplace noise of scale 1 / epsilon on every edge of the policy graph.
+
+    Parameters
+    ----------
+    totals
+        Totals of components without bottom, which no move changes: ``"exact"``, ``"noisy"``, or ``"auto"``: exact for a
+        connected graph and for totals that are public facts, noisy otherwise.
+    route
+        For graphs with cycles: noise on all ``"edges"``, on those of a ``"spanning"`` forest at its stretch, or
+        ``"auto"``: the smaller expected error of the query, which depends on no data.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"age": 4})
+    >>> policy = pg.Policy(domain, pg.PolicyGraph.line(domain))
+    >>> ready = TransformedLaplace().calibrate(pg.queries.identity(domain), policy, pg.Epsilon("1/2"))
+    >>> ready.parameter, ready.squares.tolist()
+    (Fraction(2, 1), [1.0, 2.0, 2.0, 1.0])
+
+    Notes
+    -----
+    A cell of a line has the noise of its two edges: variance 4 / epsilon^2 against 8 / epsilon^2 of noise on the cells
+    themselves. A range has the noise of two edges whatever its length.
+    """
+
+    totals: Totals = "auto"
+    route: Route = "auto"
+    name: str = "TransformedLaplace"
+
+    def __post_init__(self) -> None:
+        _check_settings(self)
+
+    def calibrate(
+        self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
+    ) -> EdgeNoise:
+        if not isinstance(loss, Epsilon):
+            raise InputError(
+                f"Laplace noise spends epsilon, not {loss}: expected Epsilon.", code="mechanism.loss"
+            )
+        return _calibrated(self, query, policy, loss, sensitivity, consistent=False)
+
+
+@dataclass(frozen=True)
+class TransformedGaussian(Mechanism):
+    """Discrete Gaussian noise of variance 1 / (2 rho) on every edge of the policy graph.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"age": 4})
+    >>> policy = pg.Policy(domain, pg.PolicyGraph.line(domain))
+    >>> TransformedGaussian().calibrate(pg.queries.identity(domain), policy, pg.Rho("1/8")).parameter
+    Fraction(4, 1)
+    """
+
+    totals: Totals = "auto"
+    route: Route = "auto"
+    name: str = "TransformedGaussian"
+
+    def __post_init__(self) -> None:
+        _check_settings(self)
+
+    def calibrate(
+        self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
+    ) -> EdgeNoise:
+        if not isinstance(loss, Rho):
+            raise InputError(f"Gaussian noise spends rho, not {loss}: expected Rho.", code="mechanism.loss")
+        return _calibrated(self, query, policy, loss, sensitivity, consistent=False)
+
+
+@dataclass(frozen=True)
+class TransformedConsistent(Mechanism):
+    """Noise on every edge, then the nearest whole non-negative cells: isotonic regression on a line.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"age": 5})
+    >>> policy = pg.Policy(domain, pg.PolicyGraph.line(domain))
+    >>> ready = TransformedConsistent().calibrate(pg.queries.identity(domain), policy, pg.Epsilon(1))
+    >>> made = ready.run([3, 0, 0, 0, 9], pg.SeededSource(3)).values()
+    >>> int(made.sum()), bool((made >= 0).all())
+    (12, True)
+    """
+
+    totals: Totals = "auto"
+    route: Route = "auto"
+    name: str = "TransformedConsistent"
+
+    def __post_init__(self) -> None:
+        _check_settings(self)
+
+    def calibrate(
+        self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
+    ) -> EdgeNoise:
+        return _calibrated(self, query, policy, loss, sensitivity, consistent=True)
+
+
+AnyTransformed = TransformedLaplace | TransformedGaussian | TransformedConsistent
+
+
+def _check_settings(asked: AnyTransformed) -> None:
+    if asked.route not in ("auto", "edges", "spanning"):
+        raise InputError(
+            f"route={asked.route!r}: expected 'auto', 'edges' or 'spanning'.",
+            code="mechanism.route",
+            value=asked.route,
+        )
+    check_totals(asked.totals)
+
+
+def _calibrated(
+    asked: AnyTransformed,
+    query: Query,
+    policy: Policy,
+    loss: Loss,
+    sensitivity: Sensitivity | None,
+    *,
+    consistent: bool,
+) -> EdgeNoise:
+    query.check_domain(policy.domain)
+    check_loss(loss)
+    if sensitivity is not None:
+        raise InputError(
+            "a sensitivity of the query: expected none. Noise on edges needs none, since a move changes one edge by 1.",
+            code="mechanism.sensitivity",
+        )
+
+    def ready(reduction: Reduction) -> EdgeNoise:
+        kept = "exact" if len(reduction.fixed) else "noisy"
+        way = "" if reduction.stretch == 1 else f", stretch {reduction.stretch}"
+        return EdgeNoise(f"{asked.name}(totals {kept}{way})", query, policy, loss, reduction, consistent)
+
+    many = not EdgeTransform.accepts(policy)
+    options: list[EdgeNoise] = []
+    if asked.route != "spanning" and not many:
+        options.append(ready(transform(policy, totals=asked.totals)))
+    if asked.route == "spanning" or (
+        asked.route == "auto" and (many or options[0].reduction.valid_for != "any")
+    ):
+        try:
+            options.append(ready(transform(policy, totals=asked.totals, spanning=True)))
+        except RefusedError:
+            if not options:
+                raise
+    if not options:
+        options.append(ready(transform(policy, totals=asked.totals)))
+    if len(options) == 1:
+        return options[0]
+    return min(options, key=lambda option: float(option.variances.sum()))

@@ -1,0 +1,1 @@
+"""What is asked and what is hidden: domains, policy graphs, public facts, policies, queries, losses."""

@@ -1,0 +1,303 @@
+"""What a data owner promises. Owns :class:`Policy` and the literal definition of neighbours.
+
+A policy is a domain, a policy graph (which values of a record may not be told apart), exact public facts, and the
+strength of the neighbours that the facts induce.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from policygraph.errors import InputError
+from policygraph.model.constraints.base import AnyDomain, Constraint
+from policygraph.model.domain import Domain, Network
+from policygraph.model.queries.base import fingerprint
+from policygraph.model.system import System
+
+if TYPE_CHECKING:
+    from policygraph.model.graphs import PolicyGraph
+    from policygraph.moves.move import Move, Verdict
+
+__all__ = ["DEFINITIONS", "Policy", "Strength"]
+
+Strength = Literal["worst-case", "positive", "markov"]
+STRENGTHS: tuple[Strength, ...] = ("worst-case", "positive", "markov")
+
+DEFINITIONS = {
+    "edges": "neighbours along the edges of the policy graph",
+    "induced": "induced neighbours under exact public facts (Kifer and Machanavajjhala 2011, Definition 4.4)",
+    "blowfish": "Blowfish neighbours under constraints (He, Machanavajjhala and Ding 2014, Definition 4.1)",
+}
+
+
+@dataclass(frozen=True, init=False)
+class Policy:
+    """Who may not be told apart, given what everybody knows.
+
+    Parameters
+    ----------
+    domain
+        What a record can be: a :class:`Domain` or a :class:`Network`.
+    graph
+        The secret pairs. None: the neighbours are those that the public facts induce, records being added and
+        removed one by one; without public facts that is one record more or less.
+    constraints
+        Exact public facts.
+    strength
+        Which induced neighbours are protected: ``worst-case`` (all minimal moves), ``positive`` or ``markov``.
+    at_most_records
+        Protect only moves that add at most so many records to the histogram and remove at most so many from it, as counted in
+        the difference of the two histograms. Records that exchange their values count for nothing.
+    unknown
+        What to do with labels outside the domain: ``error``, ``drop``, or a label for each attribute that takes
+        them in.
+
+    Examples
+    --------
+    >>> from policygraph.model.constraints import Cuboid
+    >>> policy = Policy(Domain({"sex": ["F", "M"], "age": 3}), constraints=[Cuboid("sex")])
+    >>> policy.definition
+    'induced'
+    >>> bool(policy.are_neighbours([1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0]))
+    True
+    >>> bool(policy.are_neighbours([1, 0, 0, 0, 0, 0], [0, 0, 0, 1, 0, 0]))
+    False
+    """
+
+    domain: AnyDomain
+    graph: PolicyGraph | None = None
+    constraints: tuple[Constraint, ...] = ()
+    strength: Strength = "worst-case"
+    at_most_records: int | None = None
+    unknown: Any = "error"
+
+    def __init__(
+        self,
+        domain: AnyDomain,
+        graph: PolicyGraph | None = None,
+        constraints: Iterable[Constraint] = (),
+        strength: str = "worst-case",
+        at_most_records: int | None = None,
+        unknown: Any = "error",
+    ) -> None:
+        if not isinstance(domain, (Domain, Network)):
+            raise InputError(
+                f"domain={domain!r}: expected a Domain or a Network.", code="policy.domain", value=domain
+            )
+        if graph is not None:
+            _check_graph(graph)
+        if graph is not None and graph.domain != domain:
+            raise InputError(
+                f"the policy graph is over {graph.domain!r}, the policy over {domain!r}: expected one domain.",
+                code="policy.graph-domain",
+            )
+        listed = tuple(constraints) if not isinstance(constraints, Constraint) else (constraints,)
+        for constraint in listed:
+            if not isinstance(constraint, Constraint):
+                raise InputError(
+                    f"constraint {constraint!r}: expected a public fact such as Cuboid('sex').",
+                    code="policy.constraint",
+                    value=constraint,
+                )
+        if strength not in STRENGTHS:
+            raise InputError(
+                f"strength={strength!r}: expected one of {', '.join(STRENGTHS)}.",
+                code="policy.strength",
+                value=strength,
+            )
+        if at_most_records is not None and (
+            isinstance(at_most_records, bool) or not isinstance(at_most_records, int) or at_most_records < 1
+        ):
+            raise InputError(
+                f"at_most_records={at_most_records!r}: expected an integer >= 1. A cap of 0 protects nothing.",
+                code="policy.cap",
+                value=at_most_records,
+            )
+        if graph is not None and listed and strength != "worst-case":
+            raise InputError(
+                f"strength={strength!r} is about induced neighbours: with a policy graph and public facts together "
+                "expected strength='worst-case', or no graph.",
+                code="policy.strength",
+                value=strength,
+            )
+        for name, value in (
+            ("domain", domain),
+            ("graph", graph),
+            ("constraints", listed),
+            ("strength", strength),
+            ("at_most_records", at_most_records),
+            ("unknown", self._read_unknown(domain, unknown)),
+        ):
+            object.__setattr__(self, name, value)
+        _ = self.system  # contradictions are an error of the policy, found when it is made
+
+    @staticmethod
+    def _read_unknown(domain: AnyDomain, unknown: Any) -> Any:
+        if unknown in ("error", "drop"):
+            return unknown
+        if isinstance(unknown, tuple):
+            unknown = dict(unknown)
+        if isinstance(unknown, dict) and isinstance(domain, Domain):
+            for name, label in unknown.items():
+                domain.code(name, label)
+            return tuple(sorted(unknown.items()))
+        raise InputError(
+            f"unknown={unknown!r}: expected 'error', 'drop', or a label of the domain for each attribute.",
+            code="policy.unknown",
+            value=unknown,
+        )
+
+    @cached_property
+    def system(self) -> System:
+        """The public facts taken together."""
+        return System(self.domain, self.constraints)
+
+    @property
+    def definition(self) -> str:
+        """Which definition of neighbours applies: ``edges``, ``induced`` or ``blowfish``."""
+        if self.graph is None:
+            return "induced"
+        return "blowfish" if self.constraints else "edges"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Stable name of the policy: equal policies have equal fingerprints."""
+        return fingerprint(self.to_spec())
+
+    def to_spec(self) -> dict[str, Any]:
+        """Plain form for policy files, certificates and fingerprints."""
+        spec: dict[str, Any] = {
+            "network" if isinstance(self.domain, Network) else "domain": self.domain.to_spec()
+        }
+        neighbours: dict[str, Any] = {}
+        if self.graph is not None:
+            form = self.graph.to_spec()
+            neighbours["graph"] = form["graph"]
+            if form["bottom"]:
+                neighbours["bottom"] = True
+        if self.strength != "worst-case":
+            neighbours["strength"] = self.strength
+        if self.at_most_records is not None:
+            neighbours["at_most_records"] = self.at_most_records
+        if neighbours:
+            spec["neighbours"] = neighbours
+        if self.constraints:
+            spec["public"] = [constraint.to_spec() for constraint in self.constraints]
+        if self.unknown != "error":
+            spec["data"] = {
+                "unknown": self.unknown if self.unknown == "drop" else {"other": dict(self.unknown)}
+            }
+        return spec
+
+    @classmethod
+    def from_spec(cls, spec: dict[str, Any]) -> Policy:
+        """Make a policy from its plain form (the inverse of :meth:`to_spec`).
+
+        Examples
+        --------
+        >>> policy = Policy(Domain({"a": 2}), strength="markov")
+        >>> Policy.from_spec(policy.to_spec()) == policy
+        True
+        """
+        from policygraph.model.constraints import from_spec
+        from policygraph.model.graphs import PolicyGraph
+
+        domain: AnyDomain
+        if "network" in spec:
+            network = dict(spec["network"])
+            domain = Network(network.pop("nodes"), **network)
+        else:
+            domain = Domain(spec["domain"])
+        neighbours = spec.get("neighbours", {})
+        if neighbours.get("nodes"):
+            raise InputError(
+                "this is node privacy, which is no Policy: expected neighbours that differ in single edges or records. Make "
+                "NodePrivacy(network) instead.",
+                code="policy.nodes",
+                value=spec,
+            )
+        graph = None
+        if neighbours.get("graph", "none") != "none":
+            graph = PolicyGraph.from_spec(domain, neighbours["graph"], neighbours.get("bottom", False))
+        unknown = spec.get("data", {}).get("unknown", "error")
+        return cls(
+            domain,
+            graph,
+            [from_spec(fact) for fact in spec.get("public", ())],
+            neighbours.get("strength", "worst-case"),
+            neighbours.get("at_most_records"),
+            unknown["other"] if isinstance(unknown, dict) else unknown,
+        )
+
+    def are_neighbours(self, a: Any, b: Any) -> Verdict:
+        """Whether two tables of counts are neighbours, with the reason.
+
+        Returns
+        -------
+        Verdict
+            True or false as a condition; ``reason`` in words, and a smaller legal change when there is one.
+        """
+        from policygraph.moves.move import verdict
+
+        return verdict(self, self._table(a), self._table(b))
+
+    def moves(self, *, limit: int | None = None) -> Iterator[Move]:
+        """List the moves of the policy lazily, one of each pair of opposite moves.
+
+        Parameters
+        ----------
+        limit
+            Stop after so many.
+        """
+        from policygraph.moves.move import moves
+
+        return moves(self, limit=limit)
+
+    def without(self, constraint: Constraint) -> Policy:
+        """Return the policy in which one public fact is not public."""
+        rest = [c for c in self.constraints if c is not constraint]
+        return Policy(self.domain, self.graph, rest, self.strength, self.at_most_records, self.unknown)
+
+    def with_strength(self, strength: str, at_most_records: int | None = None) -> Policy:
+        """Return the policy with another strength of induced neighbours."""
+        return Policy(self.domain, self.graph, self.constraints, strength, at_most_records, self.unknown)
+
+    def check_table(self, table: Any) -> None:
+        """Raise when a vector of counts does not fit the domain, its capacity or the published values."""
+        self.system.check(self._table(table))
+
+    def _table(self, values: Any) -> Any:
+        flat = np.asarray(values).ravel()
+        if flat.dtype.kind not in "iu" and not (flat.dtype.kind == "f" and np.all(flat == np.floor(flat))):
+            raise InputError("a table of counts has whole numbers only.", code="policy.table")
+        flat = flat.astype(np.int64)
+        if len(flat) != self.domain.size:
+            raise InputError(
+                f"a table of {len(flat)} cells: expected {self.domain.size}, one for each cell of {self.domain!r}.",
+                code="policy.table",
+                value=len(flat),
+            )
+        top = self.domain.capacity
+        if np.any(flat < 0) or (top is not None and np.any(flat > top)):
+            raise InputError(
+                f"a table of counts has values from 0{'' if top is None else f' to {top}'} only.",
+                code="policy.table",
+            )
+        return flat
+
+
+def _check_graph(graph: Any) -> None:
+    from policygraph.model.graphs import PolicyGraph
+
+    if not isinstance(graph, PolicyGraph):
+        word = graph if isinstance(graph, str) and hasattr(PolicyGraph, graph) else "full"
+        raise InputError(
+            f"graph={graph!r}: expected a PolicyGraph, such as PolicyGraph.{word}(domain), or None.",
+            code="policy.graph",
+            value=graph,
+        )

@@ -1,0 +1,134 @@
+"""Linear queries on cells; start at ``base``. Users reach this room as ``policygraph.queries``."""
+
+from typing import Any
+
+from policygraph.errors import InputError
+from policygraph.model.domain import Domain, Network
+from policygraph.model.queries.base import AnyDomain, Norm, Part, Query
+from policygraph.model.queries.blocks import BlockQuery
+from policygraph.model.queries.cuboids import CuboidQuery, all_cuboids, cuboid, cuboids
+from policygraph.model.queries.joint_degrees import JointDegrees
+from policygraph.model.queries.matrices import MatrixQuery, matrix, matrix_from_spec, prefix, ranges
+from policygraph.model.queries.measures import MeasureQuery, averages, sums
+from policygraph.model.queries.network_statistics import (
+    DegreeTail,
+    ProjectedDegreeTail,
+    Triangles,
+    Wedges,
+    statistic_from_spec,
+)
+from policygraph.model.queries.networks import AdjacencyQuery, MixingQuery, adjacency, mixing
+from policygraph.model.queries.projected import ProjectedMixing, projected_edges
+from policygraph.model.queries.workloads import BoxQuery, all_ranges, boxes, random_boxes, rectangles
+
+__all__ = [
+    "AdjacencyQuery",
+    "BlockQuery",
+    "BoxQuery",
+    "CuboidQuery",
+    "DegreeTail",
+    "JointDegrees",
+    "MatrixQuery",
+    "MeasureQuery",
+    "MixingQuery",
+    "Norm",
+    "Part",
+    "ProjectedDegreeTail",
+    "ProjectedMixing",
+    "Query",
+    "Triangles",
+    "Wedges",
+    "adjacency",
+    "all_cuboids",
+    "all_ranges",
+    "averages",
+    "boxes",
+    "cuboid",
+    "cuboids",
+    "from_spec",
+    "identity",
+    "matrix",
+    "mixing",
+    "prefix",
+    "projected_edges",
+    "random_boxes",
+    "ranges",
+    "rectangles",
+    "sums",
+    "total",
+]
+
+TOTAL_PAIRS = 5_000_000
+"""Most node pairs of a network whose edges are counted by one row."""
+
+
+def total(domain: AnyDomain) -> Query:
+    """The number of records of a table, or of edges of a network.
+
+    Examples
+    --------
+    >>> total(Network(3)).answer([1, 0, 1]).tolist()
+    [2]
+    """
+    if not isinstance(domain, Network):
+        return CuboidQuery(domain, [()])
+    import numpy as np
+
+    if domain.size > TOTAL_PAIRS:
+        raise InputError(
+            f"the total of {domain!r} would be a row of {domain.size:,} pairs: expected at most {TOTAL_PAIRS:,}. Ask for one group "
+            "of all nodes: pg.queries.mixing(network, ['all'] * network.order).",
+            code="query.size",
+            value=domain.size,
+        )
+    ones = np.ones((1, domain.size), dtype=np.int64)
+    return MatrixQuery(domain, ones, name="total", row_names=["total"])
+
+
+def identity(domain: AnyDomain) -> Query:
+    """Every cell of a table, or every node pair of a network.
+
+    Examples
+    --------
+    >>> identity(Domain({"a": 2, "b": 3})).height
+    6
+    """
+    return AdjacencyQuery(domain) if isinstance(domain, Network) else CuboidQuery(domain, [domain.names])
+
+
+def from_spec(domain: AnyDomain, spec: dict[str, Any]) -> Query:
+    """Make a query from its plain form (the inverse of ``to_spec``).
+
+    Examples
+    --------
+    >>> query = cuboid(Domain({"a": 2, "b": 3}), "b")
+    >>> from_spec(query.domain, query.to_spec()) == query
+    True
+    """
+    if "cuboids" in spec and isinstance(domain, Domain):
+        return CuboidQuery(domain, spec["cuboids"], spec.get("weights"))
+    if "measure" in spec and isinstance(domain, Domain):
+        return MeasureQuery.from_spec(domain, spec)
+    if "interactions" in spec and isinstance(domain, Domain):
+        return BlockQuery(domain, spec["interactions"], spec.get("weights"))
+    if "adjacency" in spec and isinstance(domain, Network):
+        return AdjacencyQuery(domain)
+    if "mixing" in spec and isinstance(domain, Network):
+        return MixingQuery(domain, spec["mixing"])
+    if "statistic" in spec and isinstance(domain, Network):
+        return statistic_from_spec(domain, spec)
+    if "boxes" in spec and isinstance(domain, Domain):
+        if spec["boxes"] == "all ranges":
+            return all_ranges(domain)
+        return boxes(domain, spec["boxes"], name=spec.get("name", "boxes"))
+    if "strategy" in spec and isinstance(domain, Domain):
+        from policygraph.mechanisms.strategy import strategy_from_spec
+
+        return strategy_from_spec(domain, spec)
+    if "matrix" in spec:
+        return matrix_from_spec(domain, spec)
+    raise InputError(
+        f"query {sorted(spec)}: expected cuboids, boxes or matrix for a table, adjacency, mixing or matrix for a network.",
+        code="query.spec",
+        value=spec,
+    )

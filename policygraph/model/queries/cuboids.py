@@ -1,0 +1,236 @@
+"""Cross-tabulations. Owns :class:`CuboidQuery` and the functions that make one.
+
+A set of cuboids is never turned into a matrix: answers are sums over axes, and the norm of a change of one record
+depends only on which attributes it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from math import comb, prod
+from typing import Any
+
+import numpy as np
+
+from policygraph.errors import InputError
+from policygraph.exact import brief
+from policygraph.model.domain import Domain
+from policygraph.model.queries.base import Ints, Norm, Part, Query, whole_weights
+
+__all__ = ["CuboidQuery", "all_cuboids", "cuboid", "cuboids"]
+
+SHOWN = 16
+MOST_TABLES = 1 << 16
+"""Most tables that :func:`all_cuboids` lists."""
+
+
+class CuboidQuery(Query):
+    """The tables of counts of some sets of attributes.
+
+    Parameters
+    ----------
+    domain
+        The domain of the records.
+    sets
+        The attributes of each table; the empty set is the total.
+    weights
+        A positive integer for each table, by which its answers are scaled before noise is added, so that a
+        table of weight 2 gets half the noise of a table of weight 1.
+
+    Examples
+    --------
+    >>> domain = Domain({"sex": ["F", "M"], "age": 3})
+    >>> query = CuboidQuery(domain, [["sex"], ["age"]])
+    >>> query.answer(np.arange(6)).tolist()
+    [3, 12, 3, 5, 7]
+    """
+
+    domain: Domain
+
+    def __init__(
+        self, domain: Domain, sets: Iterable[Sequence[str]], weights: Sequence[int] | None = None
+    ) -> None:
+        super().__init__(domain)
+        if not isinstance(domain, Domain):
+            raise InputError("cuboids need a table, not a network.", code="query.domain", value=domain)
+        self.sets: tuple[tuple[str, ...], ...] = tuple(
+            tuple(sorted(dict.fromkeys(names), key=domain.axis)) for names in map(_as_names, sets)
+        )
+        if not self.sets:
+            raise InputError("cuboids = []: expected at least one table.", code="query.empty")
+        if len(set(self.sets)) != len(self.sets):
+            raise InputError(
+                "the same cuboid is asked for twice: expected each once.", code="query.duplicate"
+            )
+        self.weights = whole_weights((1,) * len(self.sets) if weights is None else weights, len(self.sets))
+        if 2 * sum(weight * weight for weight in self.weights) >= 1 << 62:
+            raise InputError(
+                "the weights are too large for exact 64-bit sums: expected smaller ones, only their ratios matter.",
+                code="query.weights",
+                value=weights,
+            )
+        self._parts = tuple(
+            Part(
+                " x ".join(names) or "total", names, prod(domain.shape[domain.axis(n)] for n in names), weight
+            )
+            for names, weight in zip(self.sets, self.weights, strict=True)
+        )
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return self._parts
+
+    @property
+    def is_identity(self) -> bool:
+        return self.sets == (self.domain.names,) and self.weights == (1,)
+
+    def part_labels(self, part: int) -> list[Any]:
+        names = self.sets[part]
+        if not names:
+            return []
+        sub = self.domain.project(names)
+        codes = np.unravel_index(np.arange(sub.size), sub.shape)
+        out = []
+        for name, code in zip(names, codes, strict=True):
+            labels = sub.labels(name)
+            if isinstance(labels, range):
+                out.append(code)
+            else:
+                kinds = {type(label) for label in labels}
+                values = np.array(labels, dtype=object if len(kinds) > 1 or kinds == {str} else None)
+                out.append(values[code])
+        return out
+
+    @property
+    def largest_entry(self) -> int:
+        return max(self.weights)
+
+    def answer(self, table: Any) -> Ints:
+        cube = np.asarray(table, dtype=np.int64).reshape(self.domain.shape)
+        self.check_fits(cube)
+        blocks = []
+        for names, weight in zip(self.sets, self.weights, strict=True):
+            keep = {self.domain.axis(name) for name in names}
+            rest = tuple(axis for axis in range(cube.ndim) if axis not in keep)
+            block = cube.sum(axis=rest) if rest else cube
+            blocks.append(np.asarray(block, dtype=np.int64).ravel() * weight)
+        return np.concatenate(blocks) if len(blocks) > 1 else blocks[0]
+
+    def columns(self, cells: Any) -> Any:
+        from scipy import sparse
+
+        at = np.asarray(cells, dtype=np.int64)
+        codes = self.domain.codes(at)
+        rows, start = [], 0
+        for names, part in zip(self.sets, self._parts, strict=True):
+            row = np.zeros(len(at), dtype=np.int64)
+            for name in names:
+                axis = self.domain.axis(name)
+                row = row * self.domain.shape[axis] + codes[axis]
+            rows.append(row + start)
+            start += part.height
+        data = np.repeat(np.array(self.weights, dtype=np.int64), len(at))
+        column = np.tile(np.arange(len(at), dtype=np.int64), len(self.sets))
+        return sparse.csc_matrix(
+            (data, (np.concatenate(rows), column)), shape=(start, len(at)), dtype=np.int64
+        )
+
+    def column_norms(self, cells: Any, norm: Norm) -> Ints:
+        each = sum(self.weights) if norm == "l1" else sum(weight * weight for weight in self.weights)
+        return np.full(len(np.asarray(cells)), each, dtype=np.int64)
+
+    def pair_norms(self, u: Any, v: Any, norm: Norm) -> Ints:
+        a, b = self.domain.codes(u), self.domain.codes(v)
+        differs = [np.not_equal(x, y) for x, y in zip(a, b, strict=True)]
+        out = np.zeros(len(np.asarray(u)), dtype=np.int64)
+        for names, weight in zip(self.sets, self.weights, strict=True):
+            changed = np.zeros(len(out), dtype=bool)
+            for name in names:
+                changed |= differs[self.domain.axis(name)]
+            out += 2 * (weight if norm == "l1" else weight * weight) * changed
+        return out
+
+    def difference_norm(self, differing: frozenset[str], norm: Norm) -> int:
+        """Norm (squared for l2) of replacing a record by one that differs on exactly these attributes.
+
+        Examples
+        --------
+        >>> domain = Domain({"sex": ["F", "M"], "age": 3})
+        >>> CuboidQuery(domain, [["sex"], ["age"], ["sex", "age"]]).difference_norm(frozenset({"age"}), "l1")
+        4
+        """
+        return sum(
+            2 * (weight if norm == "l1" else weight * weight)
+            for names, weight in zip(self.sets, self.weights, strict=True)
+            if not differing.isdisjoint(names)
+        )
+
+    def to_spec(self) -> dict[str, Any]:
+        spec: dict[str, Any] = {"cuboids": [list(names) for names in self.sets]}
+        return spec | ({} if set(self.weights) == {1} else {"weights": list(self.weights)})
+
+    def __repr__(self) -> str:
+        shown = ["{" + ", ".join(names) + "}" for names in self.sets[:SHOWN]]
+        more = len(self.sets) - SHOWN
+        return f"CuboidQuery({', '.join(shown)}{f', and {more} more' if more > 0 else ''})"
+
+
+def _as_names(names: Any) -> tuple[str, ...]:
+    if isinstance(names, str):
+        return (names,)
+    out = tuple(names)
+    if len(set(out)) != len(out):
+        raise InputError(f"cuboid {list(out)!r} names an attribute twice.", code="query.duplicate", value=out)
+    return out
+
+
+def cuboid(domain: Domain, *names: str) -> CuboidQuery:
+    """Counts of records for each combination of some attributes.
+
+    Examples
+    --------
+    >>> cuboid(Domain({"sex": ["F", "M"], "age": 3}), "sex").height
+    2
+    """
+    return CuboidQuery(domain, [names])
+
+
+def cuboids(
+    domain: Domain, sets: Iterable[Sequence[str]], weights: Sequence[int] | None = None
+) -> CuboidQuery:
+    """Several tables of counts at once.
+
+    Examples
+    --------
+    >>> cuboids(Domain({"sex": ["F", "M"], "age": 3}), [["sex"], ["age"]]).height
+    5
+    """
+    return CuboidQuery(domain, sets, weights)
+
+
+def all_cuboids(domain: Domain, *, up_to: int | None = None) -> CuboidQuery:
+    """All tables of counts, or all of at most ``up_to`` attributes, the total included.
+
+    Examples
+    --------
+    >>> len(all_cuboids(Domain({"a": 2, "b": 2, "c": 2})).sets)
+    8
+    """
+    most = len(domain.names) if up_to is None else up_to
+    if not isinstance(most, int) or isinstance(most, bool) or most < 0:
+        raise InputError(
+            f"up_to={up_to!r}: expected how many attributes a table has at most, a whole number >= 0.",
+            code="query.up-to",
+            value=up_to,
+        )
+    most = min(most, len(domain.names))
+    number = sum(comb(len(domain.names), k) for k in range(most + 1))
+    if number > MOST_TABLES:
+        raise InputError(
+            f"{brief(number)} tables of {len(domain.names)} attributes are too many to list: expected at most {MOST_TABLES:,}. "
+            "Ask for those of few attributes: up_to=2.",
+            code="query.too-large",
+            value=number,
+        )
+    return CuboidQuery(domain, [s for k in range(most + 1) for s in combinations(domain.names, k)])

@@ -1,0 +1,342 @@
+"""Numbers of a network that are not linear in its edges: degrees, wedges, triangles. Owns :class:`NetworkStatistic`.
+
+They are released with bounds of their own (``sensitivity.rungs.statistics``), never with the sensitivity of a linear query: asking for
+columns is refused.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, NoReturn
+
+import numpy as np
+
+from policygraph.errors import DataError, InputError, RefusedError
+from policygraph.model.domain import Network
+from policygraph.model.queries.base import Ints, Part, Query
+
+__all__ = [
+    "DegreeTail",
+    "NetworkStatistic",
+    "ProjectedDegreeTail",
+    "Triangles",
+    "Wedges",
+    "fixed_order",
+    "project_edges",
+    "statistic_from_spec",
+]
+
+
+class NetworkStatistic(Query):
+    """Whole numbers that follow from the edges of a network, not linearly."""
+
+    domain: Network
+
+    def __init__(self, domain: Network) -> None:
+        super().__init__(domain)
+        if not isinstance(domain, Network):
+            raise InputError(
+                "a network statistic needs a network, not a table.", code="query.domain", value=domain
+            )
+
+    @abstractmethod
+    def of_edges(self, tail: Ints, head: Ints, times: Ints) -> Ints:
+        """Return the numbers for edges given by positions of nodes and multiplicities."""
+
+    def most_answer(self, records: int) -> int:
+        # Pairs and triples of edges at a node: no more than all pairs of edges, and in a simple network than edges times nodes.
+        most = 4 * records * (records + 1)
+        return most if self.domain.capacity is None else min(most, 4 * records * (self.domain.order + 1))
+
+    def answer(self, table: Any) -> Ints:
+        flat = np.asarray(table, dtype=np.int64).ravel()
+        cells = np.flatnonzero(flat)
+        return self.answer_sparse(cells, flat[cells])
+
+    @property
+    def largest_entry(self) -> int:
+        return 4 * self.domain.order
+
+    def answer_sparse(self, cells: Any, amounts: Any) -> Ints:
+        self.check_fits(amounts)
+        times = np.asarray(amounts, dtype=np.int64)
+        most = self.domain.capacity
+        if most is not None and len(times) and int(times.max()) > most:
+            # What was checked to fit is bounded by the pairs of nodes, each of which has no more edges than this.
+            raise DataError(
+                f"{int(times.max()):,} edges between two nodes of {self.domain!r}: expected at most {most}.",
+                code="counts.capacity",
+            )
+        tail, head = self.domain.pairs(cells)
+        return self.of_edges(tail, head, times)
+
+    def columns(self, cells: Any) -> NoReturn:
+        raise RefusedError(
+            f"{self!r} is not linear in the edges, so that it has no sensitivity over moves alone. Release it without naming a "
+            "mechanism, or with pg.StatisticNoise(), which scale the noise to a bound of its own.",
+            code="query.not-linear",
+        )
+
+    def _simple(self) -> None:
+        if self.domain.directed or self.domain.loops or self.domain.multiple:
+            raise InputError(
+                f"{type(self).__name__} of {self.domain!r}: expected an undirected network without loops and multiple edges.",
+                code="query.domain",
+                value=self.domain,
+            )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.domain!r})"
+
+
+def _degrees(network: Network, side: str, tail: Ints, head: Ints, times: Ints) -> Ints:
+    out = np.zeros(network.order, dtype=np.int64)
+    if side in ("both", "out"):
+        np.add.at(out, tail, times)
+    if side in ("both", "in"):
+        np.add.at(out, head, times)
+    return out
+
+
+def _tail_counts(degrees: Ints, largest: int) -> Ints:
+    """How many values are at least 1, 2, ..., largest."""
+    counts = np.bincount(np.minimum(degrees, largest), minlength=largest + 1)
+    tail: Ints = np.cumsum(counts[::-1])[::-1][1:].astype(np.int64)
+    return tail
+
+
+def _whole(largest: Any, most: int, what: str) -> int:
+    if (
+        isinstance(largest, bool)
+        or not isinstance(largest, (int, np.integer))
+        or not 1 <= largest <= max(most, 1)
+    ):
+        raise InputError(
+            f"{what}={largest!r}: expected a whole number from 1 to {max(most, 1)}.",
+            code="query.degree",
+            value=largest,
+        )
+    return int(largest)
+
+
+class DegreeTail(NetworkStatistic):
+    """How many nodes have a degree of at least 1, 2, ..., ``largest``.
+
+    Parameters
+    ----------
+    domain
+        The network.
+    largest
+        Last degree that is told apart; by default the largest possible one.
+    side
+        ``"both"`` in an undirected network, ``"in"`` or ``"out"`` in a directed one.
+
+    Examples
+    --------
+    >>> DegreeTail(Network(4)).answer([1, 1, 1, 0, 0, 0]).tolist()
+    [4, 1, 1]
+
+    Notes
+    -----
+    One edge moves each of its ends past one threshold, so that these counts change by 2 where the histogram of degrees changes by 4.
+    """
+
+    def __init__(self, domain: Network, largest: int | None = None, *, side: str | None = None) -> None:
+        super().__init__(domain)
+        self.side = side or ("out" if domain.directed else "both")
+        if domain.directed == (self.side == "both") or self.side not in ("both", "in", "out"):
+            raise InputError(
+                f"side={side!r}: expected 'in' or 'out' in a directed network, 'both' in an undirected one.",
+                code="query.degree",
+                value=side,
+            )
+        room = domain.order - 1 + (0 if not domain.loops else 1 if domain.directed else 2)
+        if largest is None and domain.multiple:
+            raise InputError(
+                "with multiple edges degrees have no limit: expected largest=...", code="query.degree"
+            )
+        self.largest = _whole(
+            room if largest is None else largest, 10**9 if domain.multiple else room, "largest"
+        )
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return (Part("nodes of at least this degree", ("degree",), self.largest),)
+
+    def part_labels(self, part: int) -> list[Any]:
+        return [np.arange(1, self.largest + 1)]
+
+    def of_edges(self, tail: Ints, head: Ints, times: Ints) -> Ints:
+        return _tail_counts(_degrees(self.domain, self.side, tail, head, times), self.largest)
+
+    def to_spec(self) -> dict[str, Any]:
+        return {"statistic": "degree tail", "largest": self.largest, "side": self.side}
+
+
+class Wedges(NetworkStatistic):
+    """How many paths of two edges an undirected simple network has.
+
+    Examples
+    --------
+    >>> Wedges(Network(4)).answer([1, 1, 1, 0, 0, 0]).tolist()
+    [3]
+    """
+
+    def __init__(self, domain: Network) -> None:
+        super().__init__(domain)
+        self._simple()
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return (Part("wedges", (), 1),)
+
+    def part_labels(self, part: int) -> list[Any]:
+        return []
+
+    def of_edges(self, tail: Ints, head: Ints, times: Ints) -> Ints:
+        degree = _degrees(self.domain, "both", tail, head, times)
+        return np.array([int((degree * (degree - 1) // 2).sum())], dtype=np.int64)
+
+    def to_spec(self) -> dict[str, Any]:
+        return {"statistic": "wedges"}
+
+
+class Triangles(NetworkStatistic):
+    """How many triangles an undirected simple network has.
+
+    Examples
+    --------
+    >>> Triangles(Network(4)).answer([1, 1, 0, 1, 0, 0]).tolist()
+    [1]
+    """
+
+    def __init__(self, domain: Network) -> None:
+        super().__init__(domain)
+        self._simple()
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return (Part("triangles", (), 1),)
+
+    def part_labels(self, part: int) -> list[Any]:
+        return []
+
+    def of_edges(self, tail: Ints, head: Ints, times: Ints) -> Ints:
+        from scipy import sparse
+
+        n = self.domain.order
+        degree = _degrees(self.domain, "both", tail, head, times)
+        # Each edge points to the end of larger degree: then no node has many edges out, and each triangle is met once.
+        rank = np.empty(n, dtype=np.int64)
+        rank[np.lexsort((np.arange(n), degree))] = np.arange(n)
+        up = rank[tail] < rank[head]
+        low, high = np.where(up, tail, head), np.where(up, head, tail)
+        matrix = sparse.csr_array((np.ones(len(low), dtype=np.int64), (low, high)), shape=(n, n))
+        return np.array([int((matrix @ matrix).multiply(matrix).sum())], dtype=np.int64)
+
+    def to_spec(self) -> dict[str, Any]:
+        return {"statistic": "triangles"}
+
+
+def fixed_order(cells: Any) -> Ints:
+    """Node pairs in the order in which projections go through them: a scrambling of their numbers that no data set changes."""
+    at = np.asarray(cells, dtype=np.int64)
+    key = at.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    ordered: Ints = at[np.lexsort((at, key ^ (key >> np.uint64(31))))]
+    return ordered
+
+
+def project_edges(network: Network, cells: Any, cap: int) -> Ints:
+    """Keep edges in a fixed order of all node pairs as long as both ends have fewer than ``cap``; the cells that are kept.
+
+    Examples
+    --------
+    >>> star = Network(5)
+    >>> len(project_edges(star, [0, 1, 2, 3], 2))
+    2
+
+    Notes
+    -----
+    The order is a fixed scrambling of the numbers of the pairs, the same for every data set.
+    """
+    at = fixed_order(cells)
+    tail, head = network.pairs(at)
+    left = [cap] * network.order
+    kept = []
+    for cell, u, v in zip(at.tolist(), tail.tolist(), head.tolist(), strict=True):
+        if left[u] and left[v]:
+            left[u] -= 1
+            left[v] -= 1
+            kept.append(cell)
+    return np.array(sorted(kept), dtype=np.int64)
+
+
+class ProjectedDegreeTail(NetworkStatistic):
+    """How many nodes have a degree of at least 1, ..., ``cap`` after edges beyond the cap were dropped.
+
+    Parameters
+    ----------
+    domain
+        An undirected simple network.
+    cap
+        Largest degree that is kept.
+
+    Examples
+    --------
+    >>> ProjectedDegreeTail(Network(4), 2).answer([1, 1, 1, 0, 0, 0]).tolist()
+    [3, 1]
+    """
+
+    def __init__(self, domain: Network, cap: int) -> None:
+        super().__init__(domain)
+        self._simple()
+        self.cap = _whole(cap, domain.order - 1, "cap")
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return (Part("nodes of at least this degree, projected", ("degree",), self.cap),)
+
+    def part_labels(self, part: int) -> list[Any]:
+        return [np.arange(1, self.cap + 1)]
+
+    def answer_sparse(self, cells: Any, amounts: Any) -> Ints:
+        kept = project_edges(self.domain, cells, self.cap)
+        return super().answer_sparse(kept, np.ones(len(kept), dtype=np.int64))
+
+    def of_edges(self, tail: Ints, head: Ints, times: Ints) -> Ints:
+        return _tail_counts(_degrees(self.domain, "both", tail, head, times), self.cap)
+
+    def to_spec(self) -> dict[str, Any]:
+        return {"statistic": "projected degree tail", "cap": self.cap}
+
+
+def statistic_from_spec(domain: Network, spec: dict[str, Any]) -> NetworkStatistic:
+    """Make a statistic from its plain form (the inverse of ``to_spec``).
+
+    Examples
+    --------
+    >>> statistic_from_spec(Network(4), {"statistic": "triangles"})
+    Triangles(Network(4 nodes, undirected))
+    """
+    kind = spec["statistic"]
+    if kind == "degree tail":
+        return DegreeTail(domain, spec.get("largest"), side=spec.get("side"))
+    if kind == "projected degree tail":
+        return ProjectedDegreeTail(domain, spec["cap"])
+    if kind == "projected mixing":
+        from policygraph.model.queries.projected import ProjectedMixing
+
+        return ProjectedMixing(domain, spec["groups"], spec["caps"])
+    if kind == "joint degrees":
+        from policygraph.model.queries.joint_degrees import JointDegrees
+
+        return JointDegrees(domain, spec.get("largest", 0))
+    if kind in ("wedges", "triangles"):
+        return Wedges(domain) if kind == "wedges" else Triangles(domain)
+    raise InputError(
+        f"statistic {kind!r}: expected degree tail, joint degrees, projected degree tail, projected mixing, wedges or triangles.",
+        code="query.spec",
+        value=kind,
+    )

@@ -1,0 +1,331 @@
+"""Minimal zero-sum multisets of difference vectors, and proved bounds on their length.
+
+Owns :func:`minimal_sums` (any differences), :func:`simple_cycles` (affinely independent classes),
+:func:`affinely_independent` and :func:`length_bound`. May import :mod:`policygraph.effort`, :mod:`policygraph.errors` and
+``blowfish_problem``. Theorems: ``docs/proofs/blowfish-constraints.md``, sections 3 and 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import combinations, pairwise, permutations
+from math import isqrt, prod
+from typing import Any
+
+import numpy as np
+
+from policygraph.effort import Effort
+from policygraph.errors import RefusedError
+from policygraph.moves.blowfish.problem import Vector
+
+__all__ = ["affinely_independent", "differences", "kernel", "length_bound", "minimal_sums", "simple_cycles"]
+
+SMALL = 1 << 30
+"""Numbers below it are eliminated in 64 bits, larger ones with Python integers."""
+
+
+def differences(points: Sequence[Vector]) -> list[Vector]:
+    """List the distinct differences of distinct points.
+
+    Examples
+    --------
+    >>> differences([(0,), (1,)])
+    [(-1,), (1,)]
+    """
+    return sorted({tuple(b - a for a, b in zip(p, q)) for p in points for q in points if p != q})
+
+
+def affinely_independent(points: Sequence[Vector]) -> bool:
+    """Say whether no point is an affine combination of the others.
+
+    Examples
+    --------
+    >>> affinely_independent([(0, 0), (1, 0), (0, 1)]), affinely_independent([(0,), (1,), (2,)])
+    (True, False)
+    """
+    return len(_independent([(1, *p) for p in points])) == len(points)
+
+
+def _independent(rows: Sequence[Sequence[int]]) -> list[int]:
+    """Pick rows one after the other that are linearly independent of those before, exactly."""
+    echelon: list[tuple[int, Any]] = []
+    kept = []
+    for number, row in enumerate(rows):
+        rest = np.array(row, dtype=object)
+        if max(map(abs, row), default=0) < SMALL:
+            rest = rest.astype(np.int64)
+        for place, base in echelon:
+            if rest[place]:
+                rest = _without(rest, base, place)
+        lead = np.flatnonzero(rest)
+        if len(lead):
+            echelon.append((int(lead[0]), rest))
+            kept.append(number)
+    return kept
+
+
+def _without(rest: Any, base: Any, place: int) -> Any:
+    """A multiple of ``rest`` less one of ``base``, zero at ``place``, divided by its common factor."""
+    if max(int(abs(rest).max()), int(abs(base).max())) >= SMALL:
+        # two products of numbers below 2^30 fit into 64 bits; others are taken with Python integers
+        rest, base = rest.astype(object), base.astype(object)
+    made = rest * base[place] - base * rest[place]
+    factor = int(np.gcd.reduce(made))
+    return made // factor if factor > 1 else made
+
+
+def kernel(points: Sequence[Vector]) -> list[list[Fraction]]:
+    """Find a rational basis of the linear relations between points.
+
+    Examples
+    --------
+    >>> kernel([(1, 0), (1, 1), (1, 2)])
+    [[Fraction(1, 1), Fraction(-2, 1), Fraction(1, 1)]]
+    """
+    echelon: list[tuple[int, list[Fraction]]] = []
+    relations = []
+    for number, point in enumerate(points):
+        # carry the combination of points along with what is left of the point
+        rest = [Fraction(v) for v in point] + [Fraction(int(i == number)) for i in range(len(points))]
+        for place, base in echelon:
+            if rest[place]:
+                factor = rest[place] / base[place]
+                rest = [a - factor * b for a, b in zip(rest, base)]
+        lead = next((j for j in range(len(point)) if rest[j]), None)
+        if lead is None:
+            relations.append(rest[len(point) :])
+        else:
+            echelon.append((lead, rest))
+    return relations
+
+
+def simple_cycles(size: int, longest: int | None = None) -> Iterator[tuple[tuple[int, int], ...]]:
+    """List the directed simple cycles of the complete digraph, shortest first.
+
+    Examples
+    --------
+    >>> list(simple_cycles(3))
+    [((0, 1), (1, 0)), ((0, 2), (2, 0)), ((1, 2), (2, 1)), ((0, 1), (1, 2), (2, 0)), ((0, 2), (2, 1), (1, 0))]
+    """
+    for length in range(2, min(size, size if longest is None else longest) + 1):
+        for chosen in combinations(range(size), length):
+            for rest in permutations(chosen[1:]):
+                walk = (chosen[0], *rest, chosen[0])
+                yield tuple(pairwise(walk))
+
+
+def minimal_sums(
+    vectors: Sequence[Vector], *, longest: int | None = None, effort: Effort | None = None
+) -> Iterator[tuple[int, ...]]:
+    """List the multisets of vectors with sum zero and no non-empty proper part of sum zero.
+
+    Parameters
+    ----------
+    vectors
+        Distinct non-zero integer vectors.
+    longest
+        List only multisets of at most this many vectors.
+    effort
+        Work that may be spent; None for no end.
+
+    Yields
+    ------
+    tuple of int
+        Indices into ``vectors``, sorted. Lengths come in growing bands, so a listing that is broken off has
+        been complete up to the last band.
+
+    Raises
+    ------
+    RefusedError
+        When the effort is spent before the list is complete (code ``blowfish.deadline``).
+
+    Examples
+    --------
+    >>> list(minimal_sums([(-1,), (1,), (2,)]))
+    [(0, 0, 2), (0, 1)]
+
+    Notes
+    -----
+    A part with sum s that is not yet zero needs a further vector v with <s, v> < 0, because what is missing
+    sums to -s (Contejean and Devie 1994). Branching on these v in turn, each one forbidden to the branches
+    after its own, meets every multiset once. A branch dies when a non-empty part sums to zero, when the vectors
+    still allowed all have the wrong sign in a coordinate, or when the length that is left cannot undo s. It is
+    finite: :func:`length_bound` bounds the length of every minimal multiset.
+    """
+    if not vectors:
+        return
+    work = Effort() if effort is None else effort
+    limit = length_bound(vectors)[0]
+    limit = limit if longest is None else min(longest, limit)
+    done, band = 1, min(4, limit)
+    while True:
+        search = _Search(vectors, band, work)
+        for start in range(len(vectors)):
+            for found in search.run(start):
+                if len(found) > done:
+                    yield found
+        if not search.cut or band >= limit:
+            return
+        done, band = band, min(limit, band + max(2, band // 2))
+
+
+class _Search:
+    """One depth-limited run of the branching described in :func:`minimal_sums`."""
+
+    def __init__(self, vectors: Sequence[Vector], band: int, effort: Effort) -> None:
+        self.vectors, self.band, self.effort = vectors, band, effort
+        exact = np.array(vectors, dtype=object)
+        most = max(max(map(abs, v)) for v in vectors)
+        self.exact = exact.astype(np.int64) if most**2 * len(vectors[0]) < 1 << 62 else exact
+        self.gram: dict[int, list[int]] = {}
+        dims = range(len(vectors[0]))
+        self.width = [max(abs(v[i]) for v in vectors) for i in dims]
+        self.codes = []
+        for v in vectors:
+            code = 0
+            for i in dims:
+                code = code * (2 * band * self.width[i] + 1) + v[i]
+            self.codes.append(code)
+        self.down = [sum(1 << j for j, v in enumerate(vectors) if v[i] < 0) for i in dims]
+        self.up = [sum(1 << j for j, v in enumerate(vectors) if v[i] > 0) for i in dims]
+        self.cut = False
+        self.nodes = self.cost = 0
+        effort.spend(10 + len(vectors) * len(dims))
+
+    def _dots(self, j: int) -> list[int]:
+        """Inner products of a vector with all; thousands of vectors have too many to make them all at once."""
+        if j not in self.gram:
+            self.gram[j] = (self.exact @ self.exact[j]).tolist()
+        return self.gram[j]
+
+    def run(self, start: int) -> Iterator[tuple[int, ...]]:
+        """List the minimal multisets whose least index is ``start``."""
+        allowed = ((1 << len(self.vectors)) - 1) >> start << start
+        code = self.codes[start]
+        yield from self._grow([start], self._dots(start), self.vectors[start], {code}, code, allowed)
+
+    def _grow(
+        self, chosen: list[int], dots: list[int], total: Vector, sums: set[int], code: int, allowed: int
+    ) -> Iterator[tuple[int, ...]]:
+        self.nodes += 1
+        self.cost += 4 + (2 * len(dots) + len(sums)) // 8
+        if self.nodes % 16 == 0:
+            self.effort.spend(self.cost)
+            self.cost = 0
+            if self.effort.done:
+                raise RefusedError(
+                    f"Not all minimal multisets were listed: {self.effort.ended_by}.",
+                    code="blowfish.deadline",
+                )
+        left = self.band - len(chosen)
+        for i, value in enumerate(total):
+            if value and not allowed & (self.down[i] if value > 0 else self.up[i]):
+                return
+            if abs(value) > left * self.width[i]:
+                self.cut = True
+                return
+        # the steepest steps first: they close soon, and are forbidden to the many branches after them
+        for _, j in sorted((dots[j], j) for j in range(len(dots)) if dots[j] < 0 and allowed >> j & 1):
+            step = self.codes[j]
+            if step == -code:
+                yield tuple(sorted([*chosen, j]))
+            elif -step not in sums:
+                if left == 1:
+                    self.cut = True
+                else:
+                    wider = sums | {s + step for s in sums}
+                    wider.add(step)
+                    yield from self._grow(
+                        [*chosen, j],
+                        [a + b for a, b in zip(dots, self._dots(j))],
+                        tuple(a + b for a, b in zip(total, self.vectors[j])),
+                        wider,
+                        code + step,
+                        allowed,
+                    )
+            allowed &= ~(1 << j)
+
+
+def length_bound(vectors: Sequence[Vector]) -> tuple[int, str]:
+    """Bound the length of every minimal zero-sum multiset of vectors, with the name of the argument.
+
+    Parameters
+    ----------
+    vectors
+        Non-zero integer vectors.
+
+    Returns
+    -------
+    tuple of int and str
+        The least of the proved bounds, and which one it is.
+
+    Examples
+    --------
+    >>> length_bound([(-1,), (1,), (2,)])
+    (3, 'one coordinate after the other')
+    >>> length_bound(differences([(1, 0, 0), (0, 1, 0), (0, 0, 1)]))
+    (3, 'affinely independent classes')
+
+    Notes
+    -----
+    Four bounds, all proved in ``docs/proofs/blowfish-constraints.md``: (i) one coordinate after the other
+    (blocks that vanish in the first coordinate have length at most its width; go on with the block sums);
+    (ii) Steinitz: an order exists whose partial sums, all different, stay within d times the unit ball;
+    (iii) circuits: a minimal multiset is a sum of at most N - d circuits with coefficients at most 1;
+    (iv) differences that are the arcs of a graph on affinely independent points: simple cycles.
+    """
+    if not vectors:
+        return 1, "no differences"
+    rows = sorted(zip(*vectors), key=lambda row: max(row) - min(row))
+    kept = [rows[i] for i in _independent(rows)]
+    d = len(kept)
+    widths = [max(map(abs, row)) for row in kept]
+    options = [
+        (_coordinatewise(kept, 1), "one coordinate after the other"),
+        (prod(2 * d * k + 1 for k in widths), "Steinitz"),
+    ]
+    half = {max(v, tuple(-a for a in v)) for v in vectors}
+    minor = isqrt(d**d * prod(k * k for k in widths))
+    options.append((max(2, (len(half) - d) * (d + 1) * minor), "circuits"))
+    options.extend((bound, "affinely independent classes") for bound in _groups(vectors))
+    return min(options)
+
+
+def _coordinatewise(rows: Sequence[Sequence[int]], length: int) -> int:
+    """Bound (i) for blocks of at most ``length`` vectors: integers in [-a, b] give blocks of at most a + b."""
+    for row in rows:
+        length *= max(1, length * (max(0, max(row)) + max(0, -min(row))))
+    return length
+
+
+def _groups(vectors: Sequence[Vector]) -> Iterator[int]:
+    """Bound (iv): runs of rows that make the vectors arcs of a graph, the other rows one after the other."""
+    dims = len(vectors[0])
+    for low in range(dims):
+        for high in range(low + 1, min(dims, low + 16) + 1):
+            points = _graph_of(sorted({v[low:high] for v in vectors if any(v[low:high])}))
+            if points:
+                rows = [[v[i] for v in vectors] for i in range(low, high)]
+                rest = [[v[i] for v in vectors] for i in range(dims) if not low <= i < high]
+                rest.sort(key=lambda row: max(row) - min(row))
+                kept = [i - len(rows) for i in _independent(rows + rest) if i >= len(rows)]
+                yield _coordinatewise([rest[i] for i in kept], points)
+
+
+def _graph_of(vectors: Sequence[Vector]) -> int:
+    """Count the points when the vectors are all differences of d + 1 affinely independent points, else 0."""
+    if not vectors:
+        return 0
+    d = len(_independent(list(zip(*vectors))))
+    if len(set(vectors)) != d * (d + 1):
+        return 0
+    known = set(vectors)
+    base = [vectors[0]]
+    for v in vectors[1:]:
+        if all(tuple(a - b for a, b in zip(v, w)) in known for w in base):
+            base.append(v)
+    if len(base) != d or len(_independent(base)) != d:
+        return 0
+    points = [tuple(0 for _ in base[0]), *base]
+    return d + 1 if set(differences(points)) == known else 0

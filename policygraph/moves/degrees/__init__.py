@@ -1,0 +1,1 @@
+"""Moves under public degrees of an undirected network: alternating closed walks; start at ``changes``."""

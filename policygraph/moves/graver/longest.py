@@ -1,0 +1,394 @@
+"""The longest minimal move of an integer constraint matrix: exact, or between two proved numbers.
+
+Owns ``longest_move`` and its answer, ``Bracket``.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from policygraph.effort import SECOND, Effort
+from policygraph.errors import InputError, RefusedError
+from policygraph.linalg import Objects, as_integer_matrix, column_classes, rank
+from policygraph.moves.graver.basis import IncompleteBasisError, graver_basis, merged_basis, spread_first
+from policygraph.moves.graver.bounds import SwapProblem, cheap_bound, swap_problem
+from policygraph.moves.graver.lift import Limits
+from policygraph.moves.graver.minimal import is_minimal
+
+__all__ = ["Bracket", "longest_move"]
+
+Longs = npt.NDArray[np.int64]
+
+Norm = Literal["l1", "l2squared"]
+
+MOST_MOVES = 1_500_000
+"""The most moves that are held while searching for the longest one."""
+
+FEW_CELLS, FEW_SWAPS, MORE_SWAPS = 30, 14, 24
+"""Up to so many kinds of swaps are listed: few when the cells themselves are few enough to be listed."""
+
+CLIMB = 10 * SECOND
+"""Work on a better witness when there are too many moves to hold and no end was given."""
+
+USELESS = 10**6
+"""An upper bound more than this many times the lower one is not given."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bracket:
+    """The size of the longest minimal move, from below and from above.
+
+    Parameters
+    ----------
+    lower
+        The size of ``witness``, which is a minimal move; 0 when there is no move at all.
+    upper
+        A number that no minimal move exceeds, or None when nothing useful is known.
+    witness
+        The longest minimal move found; all zero when there is none.
+    method
+        ``"enumeration"``, ``"swaps"`` or ``"bounds"``.
+    reason
+        Why the upper bound holds, in one sentence.
+    """
+
+    lower: int
+    upper: int | None
+    witness: Longs
+    method: str
+    reason: str
+
+    @property
+    def exact(self) -> bool:
+        """Whether both numbers agree."""
+        return self.lower == self.upper
+
+
+@dataclass(frozen=True)
+class _Measure:
+    """How large a move is: the norm of its image under an integer matrix, or its own norm."""
+
+    query: Objects | None
+    norm: Norm
+
+    @property
+    def plain(self) -> bool:
+        """Whether moves are measured by their own L1 norm, which merging cells keeps."""
+        return self.query is None and self.norm == "l1"
+
+    def of(self, move: Longs) -> int:
+        """Return the size of one move, exactly."""
+        return int(self._sizes(move[None, :])[0])
+
+    def largest(self, moves: Longs) -> int:
+        """Return the index of the largest move."""
+        return int(np.argmax(self._sizes(moves)))
+
+    def _sizes(self, moves: Longs) -> npt.NDArray[Any]:
+        top = 1 if self.query is None else max((abs(v) for v in self.query.reshape(-1).tolist()), default=0)
+        height = moves.shape[1] if self.query is None else self.query.shape[0]
+        most = int(np.abs(moves).sum(axis=1).max(initial=0))
+        kind: Any = np.int64 if (top * most) ** 2 * max(1, height) < 2**62 else object
+        images = moves.astype(kind) if self.query is None else moves.astype(kind) @ self.query.T.astype(kind)
+        sizes: npt.NDArray[Any] = (np.abs(images) if self.norm == "l1" else images * images).sum(axis=1)
+        return sizes
+
+    def bound(self, length: int, swaps: SwapProblem | None, n: int) -> int:
+        """Return a bound on the size of a move of L1 norm at most ``length``, step by step or swap by swap."""
+        if swaps is None:
+            steps, parts = length, np.eye(n, dtype=np.int64)
+        else:
+            pairs = [pair for places in swaps.places for pair in places]
+            steps, parts = length // 2, np.zeros((len(pairs), n), dtype=np.int64)
+            for row, (x, y) in zip(parts, pairs):
+                row[x], row[y] = -1, 1
+        largest = int(self._sizes(parts).max(initial=0))
+        return steps * largest if self.norm == "l1" else steps * steps * largest
+
+
+def longest_move(
+    matrix: npt.ArrayLike,
+    *,
+    capacity: int | None = None,
+    weights: npt.ArrayLike | None = None,
+    effort: Effort | None = None,
+    symmetries: npt.ArrayLike | None = None,
+    query: npt.ArrayLike | None = None,
+    norm: Norm = "l1",
+) -> Bracket:
+    """Find the largest size of a minimal move, or bracket it.
+
+    Parameters
+    ----------
+    matrix
+        m x n integers; moves g have ``matrix @ g = 0``.
+    capacity
+        Only moves with entries between -capacity and capacity count.
+    weights
+        n integers: the size of a move is the sum of ``weights[x] * |g[x]|``. Not together with ``query``.
+    effort
+        Work that may be spent; None means until done (or too many moves to hold).
+    symmetries
+        As for ``graver_basis``.
+    query
+        k x n integers W: the size of a move is the norm of ``W g``. None measures the move itself.
+    norm
+        ``"l1"``, or ``"l2squared"`` for the square of the Euclidean norm.
+
+    Returns
+    -------
+    Bracket
+        A minimal move as witness of the lower end, and a proved upper end.
+
+    Raises
+    ------
+    InputError
+        If the arrays do not fit together.
+
+    Examples
+    --------
+    >>> bracket = longest_move([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]])
+    >>> bracket.lower, bracket.exact, bracket.witness.tolist()
+    (4, True, [1, -1, -1, 1])
+
+    Notes
+    -----
+    The ladder: the swap problem when it is small (it may settle tables of any length along one attribute), listing
+    all minimal moves, and otherwise the best minimal move found together with the smallest bound that holds.
+    """
+    rows = as_integer_matrix(matrix)
+    n = rows.shape[1]
+    measure = _measure(n, weights, query, norm)
+    work = Effort() if effort is None else effort
+    ceiling = _ceiling(rows, capacity, measure, work)
+    best, complete = ceiling.witness, False
+    if not (measure.plain and measure.of(best) == ceiling.length):
+        found, complete = _search(rows, capacity, symmetries, measure, ceiling.length, work)
+        best = max(best, found, key=measure.of)
+    if np.any(best):
+        best = best * np.sign(best[np.flatnonzero(best)[0]])
+    lower = measure.of(best)
+    if complete:
+        return Bracket(lower, lower, best, "enumeration", "All minimal moves were listed.")
+    upper = max(
+        lower, min(measure.bound(ceiling.length, None, n), measure.bound(ceiling.length, ceiling.swaps, n))
+    )
+    if upper > USELESS * max(1, lower):
+        return Bracket(
+            lower, None, best, "bounds", "The search did not finish, and every bound known is useless."
+        )
+    reason = ceiling.reason if work.endless or lower == upper else f"{ceiling.reason[:-1]}; {work.ended_by}."
+    return Bracket(lower, upper, best, ceiling.method, reason)
+
+
+@dataclass(frozen=True, eq=False)
+class _Ceiling:
+    """A bound on the L1 norm, why it holds, and a minimal move met on the way."""
+
+    length: int
+    method: str
+    reason: str
+    witness: Longs
+    swaps: SwapProblem | None
+
+
+def _ceiling(rows: Objects, capacity: int | None, measure: _Measure, effort: Effort) -> _Ceiling:
+    """Bound the L1 norm of minimal moves without listing them."""
+    n = rows.shape[1]
+    nothing = np.zeros(n, dtype=np.int64)
+    classes = column_classes(rows)
+    merged = classes.matrix
+    # A move inside a class of merged cells has norm 2 at most; all others are as long as a merged move.
+    inside = 2 if any(len(cells) > 1 for cells in classes.members) else min(1, len(classes.zero))
+    total = None if capacity is None else capacity * n
+    length = max(inside, cheap_bound(merged))
+    general = (
+        "Determinants bound circuits, and a minimal move is a conformal sum of at most n - rank of them."
+    )
+    result = _Ceiling(length, "bounds", general, nothing, None)
+    if total is not None and total < length:
+        result = replace(result, length=total, reason="No cell changes by more than its capacity.")
+    swaps = swap_problem(merged)
+    if swaps is None:
+        return result
+    pairwise = "The swaps inside classes of known total form a sequence without a smaller zero sum"
+    if not any(len(cells) > 1 for cells in classes.members) and not classes.zero:
+        result = replace(result, swaps=swaps if np.array_equal(merged, rows) else None)
+    cheap = max(inside, 2 * max(2, cheap_bound(swaps.matrix)))
+    if cheap < result.length:
+        result = replace(result, length=cheap, reason=f"{pairwise}, whose length determinants bound.")
+    if swaps.matrix.shape[1] > (FEW_SWAPS if merged.shape[1] <= FEW_CELLS else MORE_SWAPS):
+        return result
+    longest, move = _longest_swaps(merged, swaps, capacity, effort.share(2, 5))
+    witness = nothing if move is None else spread_first(move, classes, n, capacity)
+    if longest is not None and max(inside, 2 * longest) <= result.length:
+        reason = f"{pairwise}; all such sequences were listed."
+        return replace(
+            result, length=max(inside, 2 * longest), method="swaps", reason=reason, witness=witness
+        )
+    return replace(result, witness=witness)
+
+
+def _measure(n: int, weights: npt.ArrayLike | None, query: npt.ArrayLike | None, norm: Norm) -> _Measure:
+    """Check and hold how moves are measured."""
+    if norm not in ("l1", "l2squared"):
+        raise InputError(f"norm={norm!r}: expected 'l1' or 'l2squared'.", code="moves.norm", norm=norm)
+    if weights is not None and query is not None:
+        raise InputError(
+            "weights and query are both given: put the weights into the query.", code="moves.measure"
+        )
+    if weights is not None:
+        line = as_integer_matrix(np.asarray(weights).reshape(1, -1), columns=n)[0]
+        return _Measure(np.diag(line), norm)
+    return _Measure(None if query is None else as_integer_matrix(query, columns=n), norm)
+
+
+def _search(
+    rows: Objects,
+    capacity: int | None,
+    symmetries: npt.ArrayLike | None,
+    measure: _Measure,
+    length: int,
+    effort: Effort,
+) -> tuple[Longs, bool]:
+    """Return the best minimal move of a complete list, or else of complete lists of short moves."""
+    best = np.zeros(rows.shape[1], dtype=np.int64)
+    if effort.endless:
+        try:
+            return _best(rows, capacity, symmetries, measure, length, effort), True
+        except IncompleteBasisError:
+            return _climb(rows, capacity, measure, best, length, effort.at_most(CLIMB)), False
+    # The whole list is tried once, with half of the work: a second try would begin anew.
+    with suppress(IncompleteBasisError):
+        return _best(rows, capacity, symmetries, measure, length, effort.share(1, 2)), True
+    # Complete lists of moves of norm 2, 4, ...: each gives a proved lower end.
+    short = effort.share(3, 10)
+    size = 2
+    while size <= length and not short.done:
+        try:
+            found = _best(rows, capacity, symmetries, measure, size, short)
+        except IncompleteBasisError:
+            break
+        best = max(best, found, key=measure.of)
+        size += 2
+    return _climb(rows, capacity, measure, best, length, effort.share(9, 10)), False
+
+
+def _climb(
+    rows: Objects, capacity: int | None, measure: _Measure, best: Longs, length: int, effort: Effort
+) -> Longs:
+    """Improve a minimal move by listing all minimal moves on its cells and a few others, again and again.
+
+    A minimal move of some of the columns, zero elsewhere, is a minimal move of all columns. The cells that join are
+    drawn from a fixed pseudo-random sequence, so that the same call does the same search.
+    """
+    n = rows.shape[1]
+    generator = np.random.Generator(np.random.PCG64(1))
+    size = min(n, rank(rows) + 4)
+    quick = 0
+    while not effort.done and measure.of(best) < measure.bound(length, None, n):
+        inside = np.flatnonzero(best)
+        outside = generator.permutation(np.setdiff1d(np.arange(n), inside))
+        chosen = np.sort(np.concatenate([inside, outside[: max(2, size - inside.size)]]))
+        part = effort.at_most(SECOND // 2)
+        part.spend(1_000)
+        try:
+            moves = graver_basis(
+                rows[:, chosen],
+                capacity=capacity,
+                max_moves=20_000,
+                effort=part,
+                symmetries=[],
+            )
+        except IncompleteBasisError:
+            size = max(inside.size + 2, size - 1)
+            quick = 0
+            continue
+        quick = quick + 1 if part.spent < SECOND // 10 else 0
+        if quick >= 5:
+            size, quick = min(n, size + 1), 0
+        if len(moves):
+            wide = np.zeros((len(moves), n), dtype=np.int64)
+            wide[:, chosen] = moves
+            best = max(best, wide[measure.largest(wide)], key=measure.of)
+    return best
+
+
+def _best(
+    rows: Objects,
+    capacity: int | None,
+    symmetries: npt.ArrayLike | None,
+    measure: _Measure,
+    length: int,
+    effort: Effort,
+) -> Longs:
+    """Return the largest minimal move of L1 norm at most ``length``; zero when there is none."""
+    n = rows.shape[1]
+    nothing = np.zeros(n, dtype=np.int64)
+    if not measure.plain:
+        moves = graver_basis(
+            rows,
+            capacity=capacity,
+            max_moves=MOST_MOVES,
+            effort=effort,
+            symmetries=symmetries,
+            max_norm=length,
+        )
+        return moves[measure.largest(moves)] if len(moves) else nothing
+    merged, classes = merged_basis(rows, capacity, Limits(MOST_MOVES, effort, length), symmetries)
+    candidates = [nothing]
+    if len(merged):
+        candidates.append(spread_first(merged[measure.largest(merged)], classes, n, capacity))
+    if capacity != 0:
+        if classes.zero and length >= 1:
+            candidates.append(np.eye(1, n, classes.zero[0], dtype=np.int64)[0])
+        double = next((index for index, cells in enumerate(classes.members) if len(cells) > 1), None)
+        if double is not None and length >= 2:
+            pair = nothing.copy()
+            cells, signs = classes.members[double], classes.signs[double]
+            pair[[cells[0], cells[1]]] = (signs[0], -signs[1])
+            candidates.append(pair)
+    return max(candidates, key=measure.of)
+
+
+def _longest_swaps(
+    rows: Objects, swaps: SwapProblem, capacity: int | None, effort: Effort
+) -> tuple[int | None, Longs | None]:
+    """Return the length of the longest minimal sequence of swaps, and a minimal move made of a long one."""
+    try:
+        sequences = graver_basis(swaps.matrix, max_moves=MOST_MOVES, effort=effort)
+    except IncompleteBasisError:
+        return None, None
+    lengths = np.abs(sequences).sum(axis=1)
+    # A swap and its opposite, in two classes, are a minimal sequence as well; the matrix has one column for both.
+    longest = max(2, int(lengths.max(initial=0)))
+    for index in np.lexsort([np.count_nonzero(sequences, axis=1), -lengths])[:200]:
+        move = _placed(sequences[index], swaps, rows.shape[1])
+        if effort.done:
+            break
+        try:
+            if move is not None and is_minimal(rows, move, capacity, effort=effort):
+                return longest, move
+        except RefusedError:
+            continue
+    return longest, None
+
+
+def _placed(sequence: Longs, swaps: SwapProblem, n: int) -> Longs | None:
+    """Put the swaps of a sequence into the cells, each kind into a class of its own, or None when classes run out."""
+    used: set[int] = set()
+    move = np.zeros(n, dtype=np.int64)
+    kinds = sorted(np.flatnonzero(sequence).tolist(), key=lambda k: len(swaps.places[k]))
+    for kind in kinds:
+        place = next(((x, y) for x, y in swaps.places[kind] if swaps.owner[x] not in used), None)
+        if place is None:
+            return None
+        used.add(swaps.owner[place[0]])
+        move[place[0]] -= sequence[kind]
+        move[place[1]] += sequence[kind]
+    return move

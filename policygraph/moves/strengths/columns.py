@@ -1,0 +1,312 @@
+"""Columns of an integer constraint matrix: reading, classes of equal columns, sums by hash, the record total.
+
+Owns what the enumerations of ``strengths_markov`` and ``strengths_capped`` share.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from policygraph.errors import InputError
+
+Ints = npt.NDArray[np.int64]
+
+LARGEST_ENTRY = 2**31
+"""Entries stay below this so that sums over a move are exact in 64 bits."""
+
+_PRIME = 2_147_483_629
+
+
+def read_matrix(matrix: Any, name: str = "matrix", cells: int | None = None) -> Ints:
+    """Read an integer matrix and refuse anything that is not one.
+
+    Examples
+    --------
+    >>> read_matrix([[1, 1], [0, 1]]).shape
+    (2, 2)
+    """
+    array = np.asarray(matrix)
+    if array.ndim == 1 and array.size == 0 and cells is not None:
+        array = np.zeros((0, cells), dtype=np.int64)
+    if array.ndim != 2 or (array.size and array.dtype.kind not in "iubO"):
+        raise InputError(
+            f"{name}: expected a two-dimensional array of integers, got shape {array.shape}, "
+            f"type {array.dtype}. Scale fractions to integers first.",
+            code="moves.matrix",
+            value=matrix,
+        )
+    if cells is not None and array.shape[1] != cells:
+        raise InputError(
+            f"{name} has {array.shape[1]} columns: expected {cells}, one for each cell.",
+            code="moves.cells",
+            value=array.shape,
+        )
+    if array.dtype.kind == "O" and not all(isinstance(v, (int, np.integer)) for v in array.flat):
+        raise InputError(f"{name}: expected integers only.", code="moves.matrix", value=matrix)
+    if array.size and max(abs(int(array.max())), abs(int(array.min()))) >= LARGEST_ENTRY:
+        raise InputError(
+            f"{name} has an entry of 2^31 or more: expected smaller integers. Divide the row by a common factor.",
+            code="moves.entry",
+            value=int(max(array.max(), -array.min())),
+        )
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def read_vector(vector: Any, cells: int, name: str) -> Ints:
+    """Read one integer for each cell.
+
+    Examples
+    --------
+    >>> read_vector([0, 1], 2, "move").tolist()
+    [0, 1]
+    """
+    row: Ints = read_matrix(np.asarray(vector).reshape(1, -1), name, cells)[0]
+    return row
+
+
+def read_capacity(capacity: int | None) -> int | None:
+    """Read the capacity of a cell: None, or an integer >= 0.
+
+    Examples
+    --------
+    >>> read_capacity(1)
+    1
+    """
+    if capacity is None:
+        return None
+    try:
+        value = operator.index(capacity)
+    except TypeError:
+        value = -1
+    if value < 0:
+        raise InputError(
+            f"capacity={capacity!r}: expected None or an integer >= 0, the most records a cell can hold.",
+            code="moves.capacity",
+            value=capacity,
+        )
+    return value
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Cells grouped by equal columns, those without any constraint kept apart.
+
+    Attributes
+    ----------
+    columns
+        One distinct non-zero column per row (classes by constraints).
+    members
+        The cells of each class, ascending.
+    free
+        Cells whose column is zero: each is a move of its own.
+    """
+
+    columns: Ints
+    members: tuple[tuple[int, ...], ...]
+    free: tuple[int, ...]
+
+
+def classes_of(matrix: Ints) -> Classes:
+    """Group the cells by equal columns.
+
+    Examples
+    --------
+    >>> classes_of(read_matrix([[1, 1, 0], [0, 0, 0]]))
+    Classes(columns=array([[1, 0]]), members=((0, 1),), free=(2,))
+    """
+    if matrix.shape[0] == 0 or matrix.shape[1] == 0:
+        empty = np.zeros((0, matrix.shape[0]), dtype=np.int64)
+        return Classes(empty, (), tuple(range(matrix.shape[1])))
+    # as bytes, most significant first and the sign turned round, columns have the order of their entries
+    keys = (np.ascontiguousarray(matrix.T).view(np.uint64) ^ np.uint64(1 << 63)).astype(">u8")
+    found: dict[bytes, list[int]] = {}
+    for j, key in enumerate(keys):
+        found.setdefault(key.tobytes(), []).append(j)
+    groups = [found[key] for key in sorted(found)]
+    distinct = matrix.T[[members[0] for members in groups]]
+    constrained = np.any(distinct, axis=1)
+    return Classes(
+        np.ascontiguousarray(distinct[constrained]),
+        tuple(tuple(members) for members, kept in zip(groups, constrained.tolist()) if kept),
+        tuple(j for members, kept in zip(groups, constrained.tolist()) if not kept for j in members),
+    )
+
+
+def representatives(matrix: Ints, query: Ints | None, copies: int) -> list[int]:
+    """Cells that stand for all: at most ``copies`` of those with equal columns in matrix and query.
+
+    Cells with equal columns can be exchanged without changing which vectors are moves or what the query
+    answers, so a move of largest answer can be found among moves on as many copies as it can touch. Without
+    a query (each cell is its own answer) norms do not change under the exchange either.
+
+    Examples
+    --------
+    >>> representatives(read_matrix([[1, 1, 1, 2]]), None, 2)
+    [0, 1, 3]
+    """
+    stacked = matrix if query is None else np.vstack([matrix, query])
+    seen: dict[bytes, int] = {}
+    kept = []
+    for j, column in enumerate(np.ascontiguousarray(stacked.T)):
+        key = column.tobytes()
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] <= copies:
+            kept.append(j)
+    return kept
+
+
+def linear_hash(columns: Ints) -> npt.NDArray[np.uint64]:
+    """Hash each row so that equal sums of rows have equal sums of hashes (modulo 2^64).
+
+    Being linear, it never separates equal sums: a search by hash misses nothing, and what it finds is
+    checked exactly. The multipliers are fixed, so results do not depend on the run.
+
+    Examples
+    --------
+    >>> h = linear_hash(read_matrix([[1, 2], [3, 4], [4, 6]]))
+    >>> bool(h[0] + h[1] == h[2])
+    True
+    """
+    source = np.random.Generator(np.random.PCG64(20110612))
+    multipliers = source.integers(0, 2**64, size=columns.shape[1], dtype=np.uint64) | np.uint64(1)
+    total: npt.NDArray[np.uint64] = (columns.astype(np.uint64) * multipliers).sum(axis=1, dtype=np.uint64)
+    return total
+
+
+def record_total(matrix: Ints) -> tuple[Fraction, ...] | None:
+    """Multipliers of the rows that add up to one for every cell, or None if none were found.
+
+    When they exist, the number of records is known and every move removes as many records as it adds.
+
+    Examples
+    --------
+    >>> record_total(read_matrix([[1, 1, 0], [0, 0, 2]]))
+    (Fraction(1, 1), Fraction(1, 2))
+    >>> record_total(read_matrix([[1, 1, 0]])) is None
+    True
+
+    Notes
+    -----
+    Independent columns are picked and the multipliers solved on them modulo a prime, read as fractions of small
+    numbers, and checked exactly on every column; an unlucky prime, large multipliers, or more than 200 rows of which
+    no consecutive 0/1 rows cover every cell once and whose sums differ, can only turn an answer into None.
+    """
+    rows, cells = matrix.shape
+    if cells == 0 or rows == 0 or not matrix.any(axis=0).all():
+        return None
+    cover = _partition_of_cells(matrix)
+    if cover is not None:
+        return tuple(Fraction(int(i in cover)) for i in range(rows))
+    sums = matrix.sum(axis=0)
+    if sums[0] and (sums == sums[0]).all():
+        # the degrees of both ends of an edge, say
+        return tuple([Fraction(1, int(sums[0]))] * rows)
+    if rows > 200:
+        return None
+    answer = _solve(matrix[:, _independent_columns(matrix)].T)
+    if answer is None:
+        return None
+    bottom = 1
+    for y in answer:
+        bottom = bottom * y.denominator // np.gcd(bottom, y.denominator).item()
+    tops = [int(y * bottom) for y in answer]
+    made = np.zeros(cells, dtype=object)
+    for top, row in zip(tops, matrix):
+        if top:
+            made = made + top * row.astype(object)
+    return tuple(answer) if all(s == bottom for s in made) else None
+
+
+def _partition_of_cells(matrix: Ints) -> set[int] | None:
+    """Consecutive 0/1 rows that cover every cell exactly once, as the cells of a cuboid do."""
+    counted = ((matrix == 0) | (matrix == 1)).all(axis=1)
+    for start in range(min(matrix.shape[0], 64)):
+        covered = np.zeros(matrix.shape[1], dtype=bool)
+        used: set[int] = set()
+        for i in range(start, matrix.shape[0]):
+            row = matrix[i].astype(bool)
+            if not counted[i] or (covered & row).any():
+                break
+            covered |= row
+            used.add(i)
+        if covered.all():
+            return used
+    return None
+
+
+def _independent_columns(matrix: Ints) -> list[int]:
+    work = (matrix % _PRIME).astype(np.int64)
+    rank, picked = 0, []
+    for j in range(work.shape[1]):
+        below = np.flatnonzero(work[rank:, j])
+        if below.size == 0:
+            continue
+        pivot = rank + int(below[0])
+        work[[rank, pivot]] = work[[pivot, rank]]
+        work[rank] = work[rank] * pow(int(work[rank, j]), -1, _PRIME) % _PRIME
+        for i in np.flatnonzero(work[rank + 1 :, j]) + rank + 1:
+            work[i] = (work[i] - work[i, j] * work[rank]) % _PRIME
+        picked.append(j)
+        rank += 1
+        if rank == work.shape[0]:
+            break
+    return picked
+
+
+def _solve(system: Ints) -> list[Fraction] | None:
+    """Small fractions that the rows of a system send to one modulo the prime; unknowns that are free are 0."""
+    unknowns = system.shape[1]
+    work = np.column_stack([system, np.ones(len(system), dtype=np.int64)]) % _PRIME
+    pivots: list[int] = []
+    for column in range(unknowns):
+        rank = len(pivots)
+        below = np.flatnonzero(work[rank:, column])
+        if below.size == 0:
+            continue
+        pivot = rank + int(below[0])
+        work[[rank, pivot]] = work[[pivot, rank]]
+        work[rank] = work[rank] * pow(int(work[rank, column]), -1, _PRIME) % _PRIME
+        others = np.flatnonzero(work[:, column])
+        others = others[others != rank]
+        work[others] = (work[others] - work[others, column][:, None] * work[rank] % _PRIME) % _PRIME
+        pivots.append(column)
+    if work[len(pivots) :, unknowns].any():
+        return None
+    answer = [Fraction(0)] * unknowns
+    for row, column in enumerate(pivots):
+        small = _small_fraction(int(work[row, unknowns]))
+        if small is None:
+            return None
+        answer[column] = small
+    return answer
+
+
+def _small_fraction(residue: int) -> Fraction | None:
+    """The fraction with top and bottom below 2^15 that is the residue modulo the prime, if there is one."""
+    before, top, below, bottom = _PRIME, residue, 0, 1
+    while top >= 1 << 15:
+        times = before // top
+        before, top = top, before - times * top
+        below, bottom = bottom, below - times * bottom
+    return Fraction(top, bottom) if 0 < abs(bottom) < 1 << 15 else None
+
+
+def change_vector(cells: int, removed: Sequence[int], added: Sequence[int]) -> Ints:
+    """Write a change of records as a vector over cells.
+
+    Examples
+    --------
+    >>> change_vector(3, [0, 0], [2]).tolist()
+    [-2, 0, 1]
+    """
+    vector = np.zeros(cells, dtype=np.int64)
+    np.add.at(vector, list(removed), -1)
+    np.add.at(vector, list(added), 1)
+    return vector

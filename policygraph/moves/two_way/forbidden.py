@@ -1,0 +1,273 @@
+"""The longest minimal move of a two-way table with arbitrary forbidden cells (structural zeros).
+
+Owns the reduction to a longest cycle and the bracket it returns. The proof is section 5 of
+``docs/proofs/two-cuboids.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from policygraph.effort import SECOND, Effort
+from policygraph.errors import InputError
+from policygraph.moves.degrees.reading import Known, Move, as_count, known_mask
+from policygraph.moves.two_way.circuits import Graph, arrange, longest_circuit
+
+__all__ = ["Bracket", "longest_with_forbidden"]
+
+_EXPLICIT = 2_000_000
+"""Most edges of the move graph that are ever listed; above, only the arrangement and the bound are tried."""
+SEARCH = 10 * SECOND
+"""Work of a search when none is named."""
+
+
+class Bracket(NamedTuple):
+    """A proved interval for the longest minimal move, with a move that attains its lower end."""
+
+    lower: int
+    upper: int
+    witness: Move
+
+    @property
+    def exact(self) -> bool:
+        """Whether the search was finished."""
+        return self.lower == self.upper
+
+
+class _MoveGraph:
+    """Known vertices and ground vertices; which of them share a cell, and which cell.
+
+    Left vertices come first, then right ones, then the ground: one for both sides, or one each when the total is
+    known (``grounds`` holds the vertex of each side, -1 when all its sums are known).
+    """
+
+    def __init__(
+        self,
+        left: npt.NDArray[np.bool_],
+        right: npt.NDArray[np.bool_],
+        cells: set[tuple[int, int]],
+        split: bool,
+    ) -> None:
+        self.lefts, self.rights = np.flatnonzero(left).tolist(), np.flatnonzero(right).tolist()
+        self.unknown = np.flatnonzero(~left).tolist(), np.flatnonzero(~right).tolist()
+        n1, n2 = len(self.lefts), len(self.rights)
+        base = n1 + n2
+        self.grounds = (
+            base if self.unknown[0] else -1,
+            (base + (split and bool(self.unknown[0]))) if self.unknown[1] else -1,
+        )
+        self.shared = self.grounds[0] >= 0 and self.grounds[0] == self.grounds[1]
+        self.size = max(base, self.grounds[0] + 1, self.grounds[1] + 1)
+        self.forbidden = cells
+        self._left = {node: i for i, node in enumerate(self.lefts)}
+        self._right = {node: n1 + i for i, node in enumerate(self.rights)}
+        counts: dict[tuple[int, int], int] = {}
+        for a, b in cells:
+            pair = self._left.get(a, self.grounds[0]), self._right.get(b, self.grounds[1])
+            counts[pair] = counts.get(pair, 0) + 1
+        self.absent: Graph = {v: set() for v in range(self.size)}
+        for (u, v), count in counts.items():
+            if u != v and count == self._width(u, 0) * self._width(v, 1):
+                self.absent[u].add(v)
+                self.absent[v].add(u)
+
+    def _width(self, vertex: int, side: int) -> int:
+        return len(self.unknown[side]) if vertex == self.grounds[side] else 1
+
+    def sides(self, vertex: int) -> tuple[bool, bool]:
+        """Whether a vertex acts on the left and on the right."""
+        n1, base = len(self.lefts), len(self.lefts) + len(self.rights)
+        return (
+            vertex < n1 or vertex == self.grounds[0],
+            n1 <= vertex < base or vertex == self.grounds[1],
+        )
+
+    def adjacent(self, u: int, v: int) -> bool:
+        """Whether some cell that is not forbidden joins two different vertices."""
+        (ul, ur), (vl, vr) = self.sides(u), self.sides(v)
+        return ((ul and vr) or (ur and vl)) and v not in self.absent[u]
+
+    def cells(self, u: int, v: int, most: int) -> list[tuple[int, int]]:
+        """Up to ``most`` cells between two vertices (or at the shared ground vertex)."""
+        if not (self.sides(u)[0] and self.sides(v)[1]):
+            u, v = v, u
+        n1 = len(self.lefts)
+        rows = self.unknown[0] if u == self.grounds[0] else [self.lefts[u]]
+        columns = self.unknown[1] if v == self.grounds[1] else [self.rights[v - n1]]
+        found = []
+        for a in rows:
+            for b in columns:
+                if (a, b) not in self.forbidden:
+                    found.append((a, b))
+                    if len(found) == most:
+                        return found
+        return found
+
+    def bound(self, vertices: set[int]) -> int:
+        """Longest cycle if every pair of these vertices on different sides were joined, at least three long."""
+        p = sum(1 for v in vertices if self.sides(v) == (True, False))
+        q = sum(1 for v in vertices if self.sides(v) == (False, True))
+        if self.shared and self.grounds[0] in vertices:
+            return 2 * p + 1 if p == q else 2 * min(p, q) + 2
+        return 2 * min(p, q)
+
+    def short(self) -> Move:
+        """A longest move among those that touch at most one vertex beside the ground."""
+        g0, g1 = self.grounds
+        pairs = [(u, g1) for u in range(len(self.lefts)) if g1 >= 0]
+        pairs += [(g0, v) for v in range(len(self.lefts), len(self.lefts) + len(self.rights)) if g0 >= 0]
+        if g0 >= 0 and g1 >= 0 and not self.shared:
+            pairs.append((g0, g1))
+        for u, v in pairs:
+            two = self.cells(u, v, 2)
+            if len(two) == 2:
+                return [(*two[0], 1), (*two[1], -1)]
+        return [(*cell, 1) for cell in (self.cells(g0, g1, 1) if self.shared else [])]
+
+    def move(self, cycle: list[int]) -> Move:
+        """Cells and signs of a cycle with at least three vertices."""
+        if self.shared and self.grounds[0] in cycle:
+            # Signs alternate at known vertices and are free at a shared ground vertex.
+            at = cycle.index(self.grounds[0])
+            cycle = cycle[at:] + cycle[:at]
+        ends = zip(cycle, cycle[1:] + cycle[:1])
+        return [(*self.cells(u, v, 1)[0], 1 if i % 2 == 0 else -1) for i, (u, v) in enumerate(ends)]
+
+
+def _core(graph: _MoveGraph) -> list[int]:
+    """Vertices left after taking away, again and again, those with fewer than two neighbours."""
+    sides = [graph.sides(v) for v in range(graph.size)]
+    count = [sum(s[0] for s in sides), sum(s[1] for s in sides)]
+    degree = []
+    for v, (is_left, is_right) in enumerate(sides):
+        # The shared ground vertex is on both sides and no neighbour of its own.
+        possible = graph.size - 1 if is_left and is_right else count[1] if is_left else count[0]
+        degree.append(possible - len(graph.absent[v]))
+    gone: set[int] = set()
+    weak = [v for v in range(graph.size) if degree[v] < 2]
+    # Taking away fewer vertices only loosens the bound, so a huge sparse graph may stop early.
+    budget = _EXPLICIT
+    while weak and budget > 0:
+        v = weak.pop()
+        if v in gone:
+            continue
+        gone.add(v)
+        budget -= graph.size
+        for u in range(graph.size):
+            if u != v and u not in gone and graph.adjacent(u, v):
+                degree[u] -= 1
+                if degree[u] < 2:
+                    weak.append(u)
+    return [v for v in range(graph.size) if v not in gone]
+
+
+def _arranged(graph: _MoveGraph, core: list[int]) -> list[int]:
+    """A cycle that attains the bound of the core, or a shorter one, or none; quick where few cells are forbidden."""
+    ground = graph.grounds[0] if graph.shared and graph.grounds[0] in core else -1
+    few = [v for v in core if graph.sides(v)[0] and v != ground]
+    many = [v for v in core if graph.sides(v)[1] and v != ground]
+    if len(few) > len(many):
+        few, many = many, few
+    rng = Random(0)
+    odd = ground >= 0 and len(few) == len(many)
+    if odd:
+        first = next((v for v in few if graph.adjacent(v, ground)), None)
+        if first is not None:
+            slots = [first, *(v for v in few if v != first), ground]
+            between = arrange(slots, many, graph.adjacent, rng)
+            if between:
+                return [v for pair in zip(slots, between) for v in pair] + [ground]
+    elif ground >= 0:
+        few = [ground, *few]
+    while len(few) >= 2:
+        slots = [*few, few[0]]
+        between = arrange(slots, many, graph.adjacent, rng)
+        if between:
+            return [v for pair in zip(slots, between) for v in pair]
+        few.sort(key=lambda v: len(graph.absent[v]))
+        del few[-max(1, len(few) // 16) :]
+    return []
+
+
+def longest_with_forbidden(
+    left: int,
+    right: int,
+    known_left: Known,
+    known_right: Known,
+    forbidden: Iterable[Sequence[int]],
+    *,
+    total_known: bool = False,
+    effort: Effort | None = None,
+) -> Bracket:
+    """Most cells that two neighbouring tables can differ in when sums are known and some cells are always 0.
+
+    Parameters
+    ----------
+    left, right, known_left, known_right, total_known
+        As for :func:`~policygraph.moves.two_way.closed_form.longest_bipartite_move`.
+    forbidden
+        The cells (left, right) that do not exist; pairs or the rows of an integer array.
+    effort
+        Work after which a search stops; what is returned then is a proved interval. None for ten million units.
+
+    Returns
+    -------
+    Bracket
+        Lower and upper bound of the largest L1 norm of a minimal move, and a move that attains the lower one;
+        ``exact`` when they meet.
+
+    Raises
+    ------
+    InputError
+        When a forbidden cell lies outside the table or the other arguments do not fit.
+
+    Examples
+    --------
+    >>> longest_with_forbidden(3, 3, 3, 3, [(0, 0), (1, 1), (2, 2)])[:2]
+    (6, 6)
+    >>> longest_with_forbidden(3, 3, 3, 3, [(0, 0), (0, 1)])[:2]
+    (4, 4)
+
+    Notes
+    -----
+    Minimal moves are the cycles of the move graph without the forbidden cells. The longest cycle is a hard problem
+    in general: a quick arrangement attains the bound of the complete graph when few cells are forbidden; otherwise
+    the blocks of the graph are searched by CP-SAT with a proof of optimality.
+    """
+    r, c = as_count(left, "left", 1), as_count(right, "right", 1)
+    masks = known_mask(known_left, r, "known_left"), known_mask(known_right, c, "known_right")
+    cells = set()
+    for pair in forbidden:
+        if len(pair) != 2:
+            raise InputError(
+                f"forbidden cell {pair!r}: expected a pair (left, right).", code="moves.forbidden", cell=pair
+            )
+        cells.add((as_count(pair[0], "forbidden left end"), as_count(pair[1], "forbidden right end")))
+    outside = [cell for cell in cells if cell[0] >= r or cell[1] >= c]
+    if outside:
+        raise InputError(
+            f"forbidden cell {min(outside)}: expected left ends below {r} and right ends below {c}.",
+            code="moves.forbidden",
+            cell=min(outside),
+        )
+    graph = _MoveGraph(*masks, cells, total_known)
+    best = graph.short()
+    core = _core(graph)
+    upper = max(graph.bound(set(core)) if len(core) >= 3 else 0, len(best))
+    cycle = _arranged(graph, core) if upper > len(best) else []
+    if len(cycle) > max(2, len(best)):
+        best = graph.move(cycle)
+    if len(best) < upper and len(core) ** 2 // 4 <= _EXPLICIT:
+        members = set(core)
+        explicit = {u: {v for v in members if v != u and graph.adjacent(u, v)} for u in core}
+        longer, upper = longest_circuit(
+            explicit, len(best), graph.bound, Effort(SEARCH) if effort is None else effort
+        )
+        if longer:
+            best = graph.move(longer)
+    return Bracket(len(best), upper, best)

@@ -1,0 +1,1 @@
+"""Moves that the published values of the facts allow; start at ``longest``."""

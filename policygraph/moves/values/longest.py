@@ -1,0 +1,314 @@
+"""Moves that the published values allow: a move counts only if some table with these values contains what it removes.
+
+Start here; ``values_presolve`` bounds the cells, ``values_fibre`` asks a solver about single moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from math import comb
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from policygraph.effort import Effort
+from policygraph.errors import ConstraintError, InputError, RefusedError
+from policygraph.moves.graver.basis import graver_basis
+from policygraph.moves.strengths.bracket import (
+    Bracket,
+    Norm,
+    Occurrence,
+    lengths,
+    read_norm,
+    read_query,
+    witness_of,
+)
+from policygraph.moves.strengths.capped import capped_moves
+from policygraph.moves.strengths.columns import Ints, read_matrix, record_total
+from policygraph.moves.strengths.markov import is_markov, markov_moves
+from policygraph.moves.strengths.positive import positive_table
+from policygraph.moves.values.fibre import Fibre, occurs
+from policygraph.moves.values.presolve import CellBounds, presolve_values
+
+__all__ = [
+    "Bracket",
+    "CellBounds",
+    "Occurrence",
+    "longest_with_values",
+    "moves_with_values",
+    "occurs",
+    "presolve_values",
+]
+
+Strength = Literal["worst", "positive", "markov"]
+
+FEW_SUMS, FEW_RECORDS = 100_000, 5
+"""Up to so many sums of columns and records, moves are listed directly instead of by a Graver basis."""
+LISTED_ENTRIES = 40_000_000
+"""Most entries of a list of Markov moves."""
+
+
+def moves_with_values(
+    matrix: Any,
+    values: Sequence[int | None],
+    capacity: int | None = None,
+    *,
+    at_most_records: int | None = None,
+    max_moves: int | None = None,
+    effort: Effort | None = None,
+) -> Ints:
+    """List the minimal moves that the bounds of the cells allow, one of each pair of signs.
+
+    Parameters
+    ----------
+    matrix, values, capacity
+        As for :func:`occurs`.
+    at_most_records
+        Cap on the records added and on those removed; None for no cap.
+    max_moves, effort
+        Limits after which the listing is refused.
+
+    Returns
+    -------
+    int64 array
+        Moves over all cells, one per row. Every move between two tables with these values is among them, up to
+        its sign; some of them may still not occur.
+
+    Raises
+    ------
+    RefusedError
+        When the listing does not finish within the limits.
+
+    Examples
+    --------
+    >>> rows = [[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]]
+    >>> moves_with_values(rows, [1, 2, 2, 1]).tolist(), moves_with_values(rows, [0, 3, 2, 1]).tolist()
+    ([[-1, 1, 1, -1]], [])
+
+    Notes
+    -----
+    Cells that are the same in every table are dropped before any move is computed. When the values tell the
+    number of records, no move removes or adds more of them; a small number is listed by sums of columns.
+    """
+    read = read_matrix(matrix)
+    fibre = Fibre.of(read, values, capacity)
+    kept = list(fibre.bounds.kept)
+    if not kept:
+        return np.zeros((0, read.shape[1]), dtype=np.int64)
+    small = np.ascontiguousarray(read[:, kept])
+    ranges = fibre.bounds.change
+    change = [ranges[j] for j in kept]
+    known = [c for c in change if c is not None]
+    largest = max(known) if len(known) == len(change) else None
+    cap = _records(fibre)
+    if at_most_records is not None:
+        cap = at_most_records if cap is None else min(cap, at_most_records)
+    if cap is not None and cap <= FEW_RECORDS and comb(len(kept) + cap - 1, cap) <= FEW_SUMS:
+        found = capped_moves(small, cap, largest, max_moves=max_moves, effort=effort)
+    else:
+        found = graver_basis(small, capacity=largest, max_moves=max_moves, effort=effort)
+    if at_most_records is not None:
+        sides = np.maximum(np.maximum(found, 0).sum(axis=1), np.maximum(-found, 0).sum(axis=1))
+        found = found[sides <= at_most_records]
+    whole = np.zeros((len(found), read.shape[1]), dtype=np.int64)
+    whole[:, kept] = found
+    return fibre.within_bounds(whole)
+
+
+def _records(fibre: Fibre) -> int | None:
+    """Records that are not fixed by the lower bounds, when the told values determine their number."""
+    kept = list(fibre.bounds.kept)
+    total = record_total(np.ascontiguousarray(fibre.rows[:, kept]))
+    if total is None:
+        return None
+    lowest = np.array(fibre.bounds.lower, dtype=object)
+    rest = [b - int(r.astype(object) @ lowest) for r, b in zip(fibre.rows, fibre.wanted)]
+    return max(0, int(sum((y * b for y, b in zip(total, rest)), Fraction(0))))
+
+
+def longest_with_values(
+    matrix: Any,
+    values: Sequence[int | None],
+    moves: Any = None,
+    query: Any = None,
+    norm: str = "l1",
+    *,
+    capacity: int | None = None,
+    strength: Strength = "worst",
+    at_most_records: int | None = None,
+    max_moves: int | None = None,
+    effort: Effort | None = None,
+) -> Bracket:
+    """Find the largest change of a query between neighbouring tables with the published values.
+
+    Parameters
+    ----------
+    matrix, values, capacity
+        As for :func:`occurs`.
+    moves
+        All minimal moves of the matrix (one of each pair of signs), when known; else they are computed on the cells
+        that can change.
+    query
+        Integer matrix of the query; None is the table itself.
+    norm
+        "l1", or "l2" for the squared Euclidean norm.
+    strength
+        "worst", "positive" or "markov".
+    at_most_records
+        Cap on the records added and on those removed; None for no cap.
+    max_moves, effort
+        Limits; beyond them a bracket is returned.
+
+    Returns
+    -------
+    Bracket
+        The witness is a table with these values and a move it allows.
+
+    Raises
+    ------
+    ConstraintError
+        When no table has these values.
+    RefusedError
+        When the moves cannot be listed and the values bound nothing.
+
+    Examples
+    --------
+    >>> rows = [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1], [1, 0, 0, 1, 0, 0], [0, 1, 0, 0, 1, 0], [0, 0, 1, 0, 0, 1]]
+    >>> longest_with_values(rows, [1, 1, 1, 0, 1]).upper
+    4
+    >>> longest_with_values(rows, [0, 2, 1, 0, 1]).upper
+    0
+
+    Notes
+    -----
+    Two tables with the same values are neighbours exactly when their difference is a minimal move of the matrix,
+    since every table between them has these values too. Moves are taken from the longest down; the first that
+    occurs is the answer, and an undecided one raises the upper bound.
+    """
+    if strength not in get_args(Strength):
+        raise InputError(
+            f"strength={strength!r}: expected 'worst', 'positive' or 'markov'.",
+            code="moves.strength",
+            value=strength,
+        )
+    read = read_matrix(matrix)
+    wanted = read_query(query, read.shape[1])
+    kind = read_norm(norm)
+    work = Effort() if effort is None else effort
+    fibre = Fibre.of(read, values, capacity)
+    if fibre.allows(np.zeros(read.shape[1], dtype=np.int64), work).status == "no":
+        raise ConstraintError(
+            "No table has these values; check the published numbers.", code="values.infeasible"
+        )
+    try:
+        listed = _candidates(fibre, moves, strength, at_most_records, max_moves, work)
+    except RefusedError as refusal:
+        return _bound(fibre, wanted, kind, at_most_records, refusal)
+    return _descend(fibre, listed, wanted, kind, strength, work)
+
+
+def _candidates(
+    fibre: Fibre,
+    moves: Any,
+    strength: Strength,
+    at_most: int | None,
+    max_moves: int | None,
+    effort: Effort,
+) -> Ints:
+    cells = fibre.matrix.shape[1]
+    if moves is None and strength == "markov":
+        kept = list(fibre.bounds.kept)
+        most = LISTED_ENTRIES // max(1, cells)
+        most = most if max_moves is None else min(most, max_moves)
+        rows = [*_within(markov_moves(np.ascontiguousarray(fibre.matrix[:, kept])), most, effort)]
+        listed = np.zeros((len(rows), cells), dtype=np.int64)
+        if rows:
+            listed[:, kept] = np.array(rows)
+    elif moves is None:
+        return moves_with_values(
+            fibre.matrix,
+            fibre.told,
+            fibre.capacity,
+            at_most_records=at_most,
+            max_moves=max_moves,
+            effort=effort.share(1, 2),
+        )
+    else:
+        listed = read_matrix(moves, "moves", cells)
+        if strength == "markov":
+            listed = listed[[is_markov(g) for g in listed]]
+    if at_most is not None:
+        sides = np.maximum(np.maximum(listed, 0).sum(axis=1), np.maximum(-listed, 0).sum(axis=1))
+        listed = listed[sides <= at_most]
+    return fibre.within_bounds(listed)
+
+
+def _within(moves: Iterator[Ints], most: int, effort: Effort) -> Iterator[Ints]:
+    for count, move in enumerate(moves):
+        effort.spend(10)
+        if count >= most or effort.done:
+            raise RefusedError(
+                f"{count:,} Markov moves and more, too many to list. Allow more effort or take the bound.",
+                code="values.max-moves",
+            )
+        yield move
+
+
+def _descend(
+    fibre: Fibre, moves: Ints, query: Ints | None, norm: Norm, strength: Strength, effort: Effort
+) -> Bracket:
+    sizes = lengths(query, moves, norm)
+    upper: int | None = None
+    reason = "moves were taken from the longest down; no longer one occurs on a table with these values"
+    for i in np.argsort(-sizes, kind="stable").tolist():
+        if upper is not None and effort.done:
+            break  # all that is left could only raise the lower end
+        effort.spend(20)
+        answer = fibre.allows(moves[i], effort)
+        if answer.possible and strength == "positive":
+            answer = positive_table(
+                fibre.matrix,
+                moves[i],
+                capacity=fibre.capacity,
+                values=fibre.told,
+                effort=effort,
+            )
+        if not answer.possible:
+            continue
+        upper = int(sizes[i]) if upper is None else upper
+        if answer.status == "yes" and answer.table is not None:
+            if upper > sizes[i]:
+                reason = (
+                    "undecided moves count as occurring; every move longer than the upper bound is excluded"
+                )
+            witness = witness_of(np.array(answer.table, dtype=np.int64), moves[i])
+            return Bracket(int(sizes[i]), upper, witness, "descent", reason, norm)
+    if upper is None:
+        return Bracket(
+            0, 0, None, "descent", "no move occurs: the values determine the table up to equal answers", norm
+        )
+    return Bracket(0, upper, None, "descent", "undecided moves count as occurring", norm)
+
+
+def _bound(
+    fibre: Fibre, query: Ints | None, norm: Norm, at_most: int | None, refusal: RefusedError
+) -> Bracket:
+    """Triangle inequality over the cells that can change, each by at most its range, and over the records."""
+    one = np.eye(fibre.matrix.shape[1], dtype=np.int64)[list(fibre.bounds.kept)]
+    sizes = lengths(query, one, "l1").tolist()
+    ranges = fibre.bounds.change
+    change = [ranges[j] for j in fibre.bounds.kept]
+    bounds = []
+    if all(c is not None for c in change):
+        bounds.append(sum(c * s for c, s in zip(change, sizes) if c is not None))
+    caps = [c for c in (_records(fibre), at_most) if c is not None]
+    if caps:
+        bounds.append(2 * min(caps) * max(sizes, default=0))
+    if not bounds:
+        raise refusal
+    # the Euclidean norm is at most the L1 norm
+    best = min(bounds) if norm == "l1" else min(bounds) ** 2
+    return Bracket(
+        0, best, None, "bound", f"every cell changes within its bounds, or by all records ({refusal})", norm
+    )

@@ -1,1 +1,0 @@
-"""Touches records: counting, noise, the ledger, mechanisms, audits."""

@@ -1,1 +1,0 @@
-"""Data-free and deterministic: domains, graphs, facts, policies, queries, moves, sensitivities, losses, files."""

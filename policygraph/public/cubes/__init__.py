@@ -1,1 +1,0 @@
-"""Data cubes before any data: start at ``lattice``, then ``choose``."""

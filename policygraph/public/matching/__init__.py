@@ -1,6 +1,0 @@
-"""Exact matching on dense graphs with whole-number costs; start at ``solve``. Plain arrays only."""
-
-from policygraph.public.matching.certificate import Certificate
-from policygraph.public.matching.solve import Cover, cheapest_cover, maximum_weight_matching
-
-__all__ = ["Certificate", "Cover", "cheapest_cover", "maximum_weight_matching"]

@@ -1,6 +1,0 @@
-"""How much one neighbour step can change an answer, with its proof; start at ``ladder``."""
-
-from policygraph.public.sensitivity.certificate import Sensitivity, Witness
-from policygraph.public.sensitivity.ladder import sensitivity
-
-__all__ = ["Sensitivity", "Witness", "sensitivity"]

@@ -1,0 +1,341 @@
+"""What is given away. Owns :class:`Release`: noisy tables, what was asked, the certificate, the loss; never a true value.
+
+A release can be written as table, Parquet, CSV and JSON, each with its provenance; one made with a seeded source says
+NOT PRIVATE in all of them.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from policygraph.documents import MALFORMED, parse_json
+from policygraph.errors import InputError, PolicyGraphError
+from policygraph.output import replacing, write_all
+from policygraph.sensitivity.certificate import Sensitivity
+
+__all__ = ["NOT_PRIVATE", "Release", "Table"]
+
+NOT_PRIVATE = "NOT PRIVATE: the noise came from a seeded source and can be recomputed"
+METADATA = b"policygraph"
+Floats = npt.NDArray[np.float64]
+JSON_VALUES = 100_000
+"""Tables with more numbers than this are left out of release.json and stand in the Parquet file only."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """One released table.
+
+    Attributes
+    ----------
+    name
+        What it counts.
+    columns
+        Names of its label columns.
+    labels
+        The label columns.
+    values
+        The noisy values: integers, or floats where the query has a unit or weight other than 1.
+    deviation
+        Standard deviation of the noise of one value, or an array with one for each.
+    within_95
+        At least 95 % of the noise is no larger than this; one number, or an array with one for each value.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    labels: tuple[Any, ...]
+    values: Any
+    deviation: float | Floats
+    within_95: float | Floats
+
+
+@dataclass(frozen=True)
+class Release:
+    """Noisy answers with all that is needed to use and to check them.
+
+    Attributes
+    ----------
+    tables
+        The released tables.
+    record
+        The provenance: policy, query, certificate, loss, noise, version, one sentence for each stage.
+    """
+
+    tables: tuple[Table, ...]
+    record: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def private(self) -> bool:
+        """False when the noise came from a seeded source."""
+        return bool(self.record["private"])
+
+    @property
+    def certificate(self) -> Sensitivity:
+        """The sensitivity that the noise was scaled to."""
+        if self.record["certificate"] is None:
+            raise InputError(
+                f"{self.record['mechanism']} scales no noise to a sensitivity, so that this release has no certificate.",
+                code="release.certificate",
+            )
+        return Sensitivity.from_dict(self.record["certificate"])
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What was done, one sentence for each stage."""
+        return tuple(self.record["stages"])
+
+    def values(self, table: int | str = 0) -> Any:
+        """Noisy values of one table, by number or name."""
+        return self._find(table).values
+
+    def _find(self, table: int | str) -> Table:
+        if isinstance(table, int):
+            if not 0 <= table < len(self.tables):
+                raise InputError(
+                    f"table {table}: expected 0 to {len(self.tables) - 1}.", code="release.table"
+                )
+            return self.tables[table]
+        for found in self.tables:
+            if found.name == table:
+                return found
+        names = ", ".join(repr(t.name) for t in self.tables)
+        raise InputError(f"table {table!r}: expected one of {names}.", code="release.table", value=table)
+
+    def table(self, table: int | str | None = None) -> Any:
+        """Return the released numbers as an Arrow table (``.to_pandas()`` makes a data frame).
+
+        Parameters
+        ----------
+        table
+            One table by number or name. None: all of them, one below the other; a column ``table`` names them when
+            there are several, and attributes that a table does not have are null.
+        """
+        if table is not None:
+            return self._arrow([self._find(table)], named=False)
+        made = self._arrow(list(self.tables), named=len(self.tables) > 1)
+        return made.replace_schema_metadata({METADATA: json.dumps(dict(self.record)).encode()})
+
+    def _arrow(self, tables: list[Table], *, named: bool) -> Any:
+        import pyarrow as pa
+
+        names = list(dict.fromkeys(column for table in tables for column in table.columns))
+        pieces = []
+        # Whole numbers beside others become floats as they are: the engine would refuse those beyond 2^53.
+        mixed = len({np.asarray(table.values).dtype.kind for table in tables}) > 1
+        for table in tables:
+            height = len(table.values)
+            columns: dict[str, Any] = {}
+            if named:
+                columns["table"] = pa.array([table.name] * height, pa.string())
+            for name in names:
+                if name in table.columns:
+                    columns[name] = pa.array(table.labels[table.columns.index(name)])
+                else:
+                    columns[name] = pa.nulls(height)
+            columns[_free("value", names)] = pa.array(
+                np.asarray(table.values, dtype=np.float64) if mixed else table.values
+            )
+            columns[_free("standard_deviation", names)] = pa.array(np.full(height, table.deviation))
+            columns[_free("within_95", names)] = pa.array(np.full(height, table.within_95))
+            if not self.private:
+                columns[_free("warning", names)] = pa.array([NOT_PRIVATE] * height, pa.string())
+            pieces.append(pa.table(columns))
+        return pa.concat_tables(pieces, promote_options="permissive")
+
+    def to_parquet(self, path: Any) -> None:
+        """Write all tables into one Parquet file; the provenance is in its metadata (key ``policygraph``)."""
+        import pyarrow.parquet as pq
+
+        made = self.table()
+        if hasattr(path, "write"):
+            pq.write_table(made, path)
+            return
+        with _writing(path), replacing(path) as draft:
+            pq.write_table(made, draft)
+
+    def to_csv(self, path: Any) -> None:
+        """Write all tables into one CSV file; the provenance goes beside it, see :meth:`to_json`."""
+        from pyarrow import csv
+
+        made = self.table()
+        if hasattr(path, "write"):
+            csv.write_csv(made, path)
+            return
+        with _writing(path), replacing(path) as draft:
+            csv.write_csv(made, draft)
+
+    def to_json(self, path: str | Path | None = None, *, values: bool = True) -> str:
+        """Write the provenance, with the tables unless ``values`` is false; to a file when a path is given."""
+        data = dict(self.record)
+        if values:
+            data["tables"] = [
+                {
+                    "name": table.name,
+                    "columns": {
+                        c: np.asarray(x).tolist() for c, x in zip(table.columns, table.labels, strict=True)
+                    },
+                    "values": np.asarray(table.values).tolist(),
+                    "standard_deviation": plain(table.deviation),
+                    "within_95": plain(table.within_95),
+                }
+                for table in self.tables
+            ]
+        text = json.dumps(data, indent=2, ensure_ascii=False)
+        if path is not None:
+            with _writing(path), replacing(path) as draft:
+                draft.write_text(text + "\n", encoding="utf-8")
+        return text
+
+    def write(self, folder: str | Path) -> dict[str, str]:
+        """Write ``release.parquet``, ``release.csv``, ``release.json`` and ``certificate.json`` into a folder.
+
+        All four are complete before the first one appears; what is not to be written through a link is refused.
+
+        Returns
+        -------
+        dict
+            What was written where.
+        """
+        out = Path(folder)
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as cause:
+            raise InputError(f"cannot write into {out}: {cause.strerror}.", code="release.folder") from cause
+        small = sum(len(table.values) for table in self.tables) <= JSON_VALUES
+        certificate = json.dumps(self.record["certificate"], indent=2, ensure_ascii=False) + "\n"
+        writers: dict[str, Callable[[Path], Any]] = {
+            "release.parquet": self.to_parquet,
+            "release.csv": self.to_csv,
+            "release.json": lambda path: self.to_json(path, values=small),
+            "certificate.json": lambda path: path.write_text(certificate, encoding="utf-8"),
+        }
+        with _writing(out):
+            write_all({out / name: write for name, write in writers.items()})
+        return {name: str(out / name) for name in writers}
+
+    def to_bytes(self) -> bytes:
+        """The whole release as the bytes of a Parquet file."""
+        sink = io.BytesIO()
+        self.to_parquet(sink)
+        return sink.getvalue()
+
+    @classmethod
+    def from_parquet(cls, source: Any) -> Release:
+        """Read a release back from a Parquet file or its bytes."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            # As one file and nothing else: a path such as a=1/release.parquet would add a column a. Without threads of Arrow: one that lets go of
+            # our bytes while Python is ending is ended by it, and takes the process with it (std::terminate).
+            given = pa.BufferReader(source) if isinstance(source, bytes) else source
+            table = pq.ParquetFile(given, pre_buffer=False).read(use_threads=False)
+        except (OSError, pa.ArrowException, TypeError) as cause:
+            reason = getattr(cause, "strerror", None) or "it is no Parquet file"
+            shown = "the bytes" if isinstance(source, bytes) else source
+            raise InputError(
+                f"{shown} cannot be read as a release: {reason}. Give the path of a release.parquet.",
+                code="release.file",
+            ) from cause
+        found = (table.schema.metadata or {}).get(METADATA)
+        if found is None:
+            raise InputError("this Parquet file is no release: it has no provenance.", code="release.file")
+        try:
+            return cls._of_table(table, parse_json(found))
+        except PolicyGraphError:
+            raise
+        except (*MALFORMED, pa.ArrowException) as cause:
+            raise InputError(
+                f"this release lacks or garbles {str(cause)[:200] or type(cause).__name__}: it was changed after it was written. Give a "
+                "release.parquet as policygraph wrote it.",
+                code="release.file",
+            ) from cause
+
+    @classmethod
+    def _of_table(cls, table: Any, record: Any) -> Release:
+        if not isinstance(record, dict):
+            raise ValueError("its provenance")
+        # Whoever reads a release relies on these.
+        for key in ("policy", "query"):
+            if not isinstance(record[key], dict):
+                raise ValueError(key)
+        if "measure" in record:
+            from policygraph.estimation.measures import MeasureRelease
+
+            return MeasureRelease.of_table(table, record)
+        if "cube" in record:
+            from policygraph.estimation.cubes.release import CubeRelease
+
+            return CubeRelease.of_table(table, record)
+        tables, start = [], 0
+        for part in record["parts"]:
+            piece = table.slice(start, part["height"])
+            start += part["height"]
+            names = list(dict.fromkeys(c for p in record["parts"] for c in p["columns"]))
+            values = piece.column(_free("value", names)).to_numpy()
+            labels = tuple(piece.column(c).to_numpy() for c in part["columns"])
+            kind = np.int64 if part["integer"] else np.float64
+            errors = (
+                np.array(e, dtype=np.float64) if isinstance(e, list) else e
+                for e in (part["standard_deviation"], part["within_95"])
+            )
+            tables.append(Table(part["name"], tuple(part["columns"]), labels, values.astype(kind), *errors))
+        return cls(tuple(tables), record)
+
+    def __str__(self) -> str:
+        head = [] if self.private else [NOT_PRIVATE]
+        lines = [*head, *self.sentences]
+        for table in self.tables:
+            lines.append(
+                f"{table.name}: {len(table.values):,} values, standard deviation {_range(table.deviation, '.4g')}, "
+                f"95 % within {_range(table.within_95, 'g')}"
+            )
+        return "\n".join(lines)
+
+
+@contextmanager
+def _writing(path: Any) -> Iterator[None]:
+    try:
+        yield
+    except OSError as cause:
+        raise InputError(
+            f"cannot write {path}: {cause.strerror or cause}.", code="release.folder", value=str(path)
+        ) from cause
+
+
+def plain(error: float | Floats) -> Any:
+    """A stated error as JSON holds it: a number, or a list of them."""
+    return error if isinstance(error, float) else np.asarray(error, dtype=np.float64).tolist()
+
+
+def _range(error: float | Floats, form: str) -> str:
+    """A stated error in words; of several the smallest and the largest."""
+    low, high = (format(float(e), form) for e in (np.min(error), np.max(error)))
+    return low if low == high else f"{low} to {high}"
+
+
+def _free(wanted: str, taken: list[str]) -> str:
+    """A column name that no attribute has."""
+    while wanted in taken:
+        wanted = "_" + wanted
+    return wanted
+
+
+def scaled(values: Any, factor: Fraction) -> Any:
+    """Noisy lattice points times their unit: integers stay integers."""
+    if factor == 1:
+        return values
+    if factor.denominator == 1:
+        return values * factor.numerator
+    return values * float(factor)

@@ -1,0 +1,259 @@
+"""Sensitivity without public facts: the largest change along one edge of the policy graph.
+
+Theorem (theory of the P_G transform): without constraints the moves are plus and minus the columns of the incidence
+matrix, so the sensitivity of W is the largest norm of a column of W P_G. For cuboids an edge matters only through the
+attributes on which its ends differ, so no edge list is needed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from policygraph.effort import Effort
+from policygraph.errors import RefusedError
+from policygraph.model.domain import Domain
+from policygraph.model.graphs import PolicyGraph
+from policygraph.model.graphs.composed import BlockGrid, L1Ball, Product, encode
+from policygraph.model.graphs.simple import Complete
+from policygraph.model.policy import Policy
+from policygraph.model.queries.base import Norm, Query
+from policygraph.model.queries.blocks import BlockQuery
+from policygraph.model.queries.cuboids import CuboidQuery
+from policygraph.sensitivity.certificate import Witness
+from policygraph.sensitivity.found import Found
+
+__all__ = ["along_edges", "edge_differing"]
+
+PAIRS = 2_000_000_000
+"""Most edges that are looked at one by one."""
+UNIQUE_COLUMNS = 4_000
+"""Most different columns whose pairs are all compared for the full graph."""
+
+NOTHING = "no move changes the answer"
+
+
+def along_edges(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Found:
+    """Largest change of a query along an edge of the policy graph."""
+    graph = policy.graph
+    if graph is None:
+        raise RefusedError("a policy without graph has no edges.", code="sensitivity.graph")
+    if graph.n_edges == 0:
+        return Found(0, 0, None, "closed form", "the policy graph has no edge, so nothing is secret")
+    if isinstance(query, CuboidQuery):
+        return _cuboids(query, graph, norm)
+    if isinstance(query, BlockQuery):
+        from policygraph.sensitivity.rungs.blocks import along_block_edges
+
+        return along_block_edges(query, graph, norm)
+    if query.is_identity:
+        return _identity(graph)
+    return _rows(query, graph, norm, effort)
+
+
+def _better(one: Found | None, other: Found | None) -> Found:
+    if one is None or other is None:
+        found = one or other
+        if found is None:
+            raise RefusedError("the policy graph has no edge.", code="sensitivity.graph")
+        return found
+    first, second = (one, other) if one.lower >= other.lower else (other, one)
+    return (
+        Found(
+            max(one.upper, other.upper), first.lower, first.witness, first.method, first.reason, first.steps
+        )
+        if second.upper <= first.upper
+        else Found(second.upper, first.lower, first.witness, second.method, second.reason, second.steps)
+    )
+
+
+def _bottom_cells(graph: PolicyGraph) -> Any:
+    return graph.bottom_cells if graph.bottom != "none" else ()
+
+
+def _identity(graph: PolicyGraph) -> Found:
+    if graph.rule.n_edges:
+        u, v = (
+            (int(end[0]) for end in next(iter(graph.rule.chunks(1))))
+            if not isinstance(graph.rule, Complete)
+            else (0, 1)
+        )
+        return Found(
+            2,
+            2,
+            Witness.of_change({u: -1, v: 1}),
+            "closed form",
+            "one record leaves a cell and enters another",
+        )
+    u = int(graph.bottom_cells[0])
+    return Found(1, 1, Witness.of_change({u: 1}), "closed form", "one record appears or vanishes")
+
+
+def _cuboids(query: CuboidQuery, graph: PolicyGraph, norm: Norm) -> Found:
+    best: Found | None = None
+    if graph.bottom != "none":
+        u = int(graph.bottom_cells[0])
+        value = int(query.column_norms(np.array([0]), norm)[0])
+        best = Found(
+            value,
+            value,
+            Witness.of_change({u: 1}),
+            "closed form",
+            "a record that appears or vanishes changes one cell of every table",
+        )
+    sets = graph.difference_sets()
+    if sets:
+        values = [query.difference_norm(names, norm) for names in sets]
+        top = int(np.argmax(values))
+        u, v = edge_differing(graph, sets[top])
+        named = ", ".join(name for name in query.domain.names if name in sets[top])
+        changed = Found(
+            values[top],
+            values[top],
+            Witness.of_change({u: -1, v: 1}),
+            "closed form over the attributes that one edge can change",
+            f"an edge changes exactly the tables that contain an attribute on which its ends differ; of the "
+            f"{len(sets)} largest sets of attributes that an edge can change, {{{named}}} changes most, two cells in each table",
+        )
+        best = _better(best, changed)
+    return _better(best, None)
+
+
+def edge_differing(graph: PolicyGraph, names: frozenset[str]) -> tuple[int, int]:
+    """An edge whose ends differ on exactly these attributes."""
+    domain = graph.domain
+    if not isinstance(domain, Domain):
+        raise RefusedError("a network has no attributes.", code="sensitivity.graph")
+    rule = graph.rule
+    if isinstance(rule, (Complete, L1Ball)):
+        return 0, encode([int(name in names) for name in domain.names], domain.shape)
+    if isinstance(rule, (Product, BlockGrid)):
+        low, high = [0] * len(domain.shape), [0] * len(domain.shape)
+        for axis, name in enumerate(domain.names):
+            if name in names:
+                a, b = next(iter(rule.factors[axis].chunks(1)))
+                low[axis], high[axis] = int(a[0]), int(b[0])
+        return encode(low, domain.shape), encode(high, domain.shape)
+    for u, v in graph.edge_chunks():
+        same = np.ones(len(u), dtype=bool)
+        for axis, (a, b) in enumerate(zip(domain.codes(u), domain.codes(v), strict=True)):
+            same &= (a != b) == (domain.names[axis] in names)
+        hits = np.flatnonzero(same)
+        if len(hits):
+            return int(u[hits[0]]), int(v[hits[0]])
+    raise RefusedError(f"no edge differs on exactly {sorted(names)}.", code="sensitivity.edge")
+
+
+def _rows(query: Query, graph: PolicyGraph, norm: Norm, effort: Effort) -> Found:
+    best: Found | None = None
+    if graph.bottom != "none":
+        cells = np.fromiter(_bottom_cells(graph), dtype=np.int64)
+        norms = query.column_norms(cells, norm)
+        at = int(np.argmax(norms))
+        value = int(norms[at])
+        best = Found(
+            value,
+            value,
+            Witness.of_change({int(cells[at]): 1}) if value else None,
+            "largest column",
+            "a record that appears or vanishes changes the answer by its column",
+        )
+    if graph.rule.n_edges == 0:
+        return _better(best, None)
+    if isinstance(graph.rule, Complete):
+        return _better(best, _all_pairs(query, norm, effort))
+    return _better(best, _each_edge(query, graph, norm, effort))
+
+
+def _each_edge(query: Query, graph: PolicyGraph, norm: Norm, effort: Effort) -> Found:
+    value, pair = -1, (0, 0)
+    for u, v in graph.edge_chunks(1 << 16, limit=PAIRS):
+        norms = query.pair_norms(u, v, norm)
+        at = int(np.argmax(norms))
+        if int(norms[at]) > value:
+            value, pair = int(norms[at]), (int(u[at]), int(v[at]))
+        effort.spend(10 + len(u) // 4)
+        if effort.done:
+            upper = _column_bound(query, norm)[0]
+            return Found(
+                max(upper, value),
+                value,
+                Witness.of_change({pair[0]: -1, pair[1]: 1}),
+                f"bound by columns (not all edges were tried: {effort.ended_by})",
+                "a change along an edge is a difference of two columns, each no longer than the longest column",
+            )
+    return Found(
+        value,
+        value,
+        Witness.of_change({pair[0]: -1, pair[1]: 1}) if value else None,
+        "all edges",
+        "every column of W P_G was computed in integers",
+    )
+
+
+def _columns(query: Query) -> Any:
+    return query.columns(np.arange(query.domain.size, dtype=np.int64))
+
+
+def _column_bound(query: Query, norm: Norm) -> tuple[int, str]:
+    """Bounds for any two columns: row ranges, or twice the longest column."""
+    matrix = _columns(query)
+    top = np.asarray(matrix.max(axis=1).todense(), dtype=np.int64).ravel()
+    low = np.asarray(matrix.min(axis=1).todense(), dtype=np.int64).ravel()
+    spread = top - low
+    by_rows = int(spread.sum()) if norm == "l1" else int((spread.astype(object) ** 2).sum())
+    longest = int(query.column_norms(np.arange(query.domain.size), norm).max())
+    by_columns = 2 * longest if norm == "l1" else 4 * longest
+    if by_rows <= by_columns:
+        return by_rows, "a row changes by at most the difference of its largest and smallest entry"
+    return by_columns, "a difference of two columns is at most twice as long as the longest column"
+
+
+def _all_pairs(query: Query, norm: Norm, effort: Effort) -> Found:
+    """Full graph: the diameter of the set of columns."""
+    n = query.domain.size
+    upper, why = _column_bound(query, norm)
+    u, v, lower = 0, min(1, n - 1), -1
+    cells = np.arange(n, dtype=np.int64)
+    start = 0
+    for _ in range(8):  # walk to the farthest column and back: a good pair at little cost
+        norms = query.pair_norms(np.full(n, start), cells, norm)
+        far = int(np.argmax(norms))
+        if int(norms[far]) <= lower:
+            break
+        lower, u, v, start = int(norms[far]), start, far, far
+    if lower < upper:
+        kept = _unique_columns(query)
+        if len(kept) <= UNIQUE_COLUMNS:
+            for i, at in enumerate(kept[:-1]):
+                effort.spend(10 + (len(kept) - i) // 4)
+                if effort.done:
+                    why = f"{why}; {effort.ended_by}"
+                    break
+                rest = kept[i + 1 :]
+                norms = query.pair_norms(np.full(len(rest), at), rest, norm)
+                far = int(np.argmax(norms))
+                if int(norms[far]) > lower:
+                    lower, u, v = int(norms[far]), int(at), int(rest[far])
+                if lower == upper:
+                    break
+            else:
+                upper, why = lower, "all pairs of different columns were compared in integers"
+    return Found(
+        max(upper, lower),
+        lower,
+        Witness.of_change({u: -1, v: 1}) if lower else None,
+        "diameter of the columns" if upper == lower else "bound on the diameter of the columns",
+        why,
+    )
+
+
+def _unique_columns(query: Query) -> Any:
+    matrix = _columns(query).tocsc()
+    matrix.sort_indices()
+    seen: dict[bytes, int] = {}
+    for cell in range(matrix.shape[1]):
+        part = slice(matrix.indptr[cell], matrix.indptr[cell + 1])
+        seen.setdefault(matrix.indices[part].tobytes() + b"|" + matrix.data[part].tobytes(), cell)
+    return np.array(list(seen.values()), dtype=np.int64)

@@ -1,0 +1,385 @@
+"""The rungs below the closed forms: search over minimal moves on a matrix, then proved bounds, then refusal.
+
+Works on the reduced problem when there is one, otherwise on the rows over all cells that are not structurally empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from policygraph.effort import Effort
+from policygraph.errors import PolicyGraphError, RefusedError
+from policygraph.model.policy import Policy
+from policygraph.model.queries.base import Ints, Norm, Query
+from policygraph.sensitivity.certificate import Witness
+from policygraph.sensitivity.found import Found
+from policygraph.sensitivity.rungs.reduce import Reduced
+
+__all__ = ["minimal_moves", "widest_column", "with_values"]
+
+ENTRIES = 40_000_000
+"""Most entries of a dense matrix that a search is started on."""
+VALUE_CELLS = 3_000
+"""Most cells for which published values are used to rule out moves."""
+VALUE_PAIRS = 150
+"""The same for node pairs of networks, whose moves are too many to try beyond."""
+POSITIVE_MOVES = 200_000
+CHUNK = 1 << 23
+"""Answers of moves that are held at once."""
+SEARCH_COLUMNS = 400
+"""Most different columns for which all minimal moves are searched; beyond it the search would not end."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A constraint matrix and a query over some cells, and which cells of the domain they are."""
+
+    matrix: Ints
+    query: Ints | None
+    cells: tuple[int, ...]
+    capacity: int | None
+    symmetries: Ints | None
+    steps: tuple[str, ...]
+
+    def change(self, move: Any) -> dict[int, int]:
+        """A change of cells of the domain."""
+        return {self.cells[at]: int(move[at]) for at in np.flatnonzero(np.asarray(move))}
+
+
+def _problem(query: Query, policy: Policy, reduced: Reduced | None) -> Problem | None:
+    if reduced is not None:
+        records = _few_records(policy)
+        small = reduced if records is None else reduced.shrink(records)
+        height = sum(int(np.prod([small.shape[a] for a in names], dtype=object)) for names in small.known)
+        if height * small.size > ENTRIES:
+            return None
+        identity = small.asks_cells and small.asked[0][1] == 1
+        asks = sum(int(np.prod([small.shape[a] for a in names], dtype=object)) for names, _ in small.asked)
+        if not identity and asks * small.size > ENTRIES:
+            return None
+        cells = tuple(small.lift(cell) for cell in np.ndindex(*small.shape))
+        return Problem(
+            small.matrix(),
+            None if identity else small.query_matrix(),
+            cells,
+            None,
+            small.symmetries(),
+            small.steps,
+        )
+    size = policy.domain.size
+    if size > ENTRIES or sum(c.n_rows(policy.domain) for c in policy.system.needed) * size > ENTRIES:
+        return None
+    keep = np.setdiff1d(np.arange(size, dtype=np.int64), policy.system.zeros)
+    rows = policy.system.matrix()[:, keep].toarray()
+    asked = None
+    if not query.is_identity:
+        if query.height * len(keep) > ENTRIES:
+            return None
+        asked = np.asarray(query.columns(keep).toarray(), dtype=np.int64)
+        asked = asked[np.any(asked, axis=1)]
+    return Problem(rows, asked, tuple(keep.tolist()), policy.domain.capacity, None, ())
+
+
+def _few_records(policy: Policy) -> int | None:
+    """Most records that a move of this policy adds or removes, when it is capped."""
+    caps = [policy.at_most_records] if policy.at_most_records is not None else []
+    if policy.strength == "markov":
+        caps.append(4)
+    return min(caps) if caps else None
+
+
+def minimal_moves(
+    query: Query,
+    policy: Policy,
+    norm: Norm,
+    effort: Effort,
+    reduced: Reduced | None,
+    best: Found | None,
+) -> Found:
+    """Longest minimal move of the policy's strength by search, bracketed by what is known already.
+
+    Parameters
+    ----------
+    best
+        A bracket for all minimal moves that a closed form gave, if any.
+    """
+    bound = _cheap_bound(query, policy, norm, best, reduced)
+    problem = _problem(query, policy, reduced)
+    found: Found | None = None
+    if problem is not None:
+        try:
+            found = _search(problem, policy, norm, effort)
+        except RefusedError as refusal:
+            if bound is None:
+                raise _refuse(policy, str(refusal)) from refusal
+    if found is None:
+        if bound is None:
+            raise _refuse(
+                policy, "the reduced problem is too large to search, and no bound for it is proved."
+            )
+        return bound
+    if bound is None or bound.upper >= found.upper:
+        return found if bound is None or bound.lower <= found.lower else _join(found, bound)
+    return _join(bound, found)
+
+
+def _join(upper: Found, lower: Found) -> Found:
+    """A bracket with the upper bound of one and the witness of the other, if that is better."""
+    if lower.lower < upper.lower:
+        lower = upper
+    return replace(
+        upper, lower=lower.lower, witness=lower.witness, steps=(*upper.steps, f"witness by: {lower.method}")
+    )
+
+
+def _refuse(policy: Policy, why: str) -> RefusedError:
+    return RefusedError(
+        f"no proved sensitivity for {policy.domain!r} under {len(policy.constraints)} public facts: {why} "
+        "Coarsen an attribute, make fewer facts public, choose strength = 'markov', or set at_most_records.",
+        code="sensitivity.refused",
+    )
+
+
+def widest_column(query: Query, policy: Policy, norm: Norm) -> int | None:
+    """Norm (squared for l2) of the longest column, when it can be had."""
+    if query.is_identity:
+        return 1
+    size = policy.domain.size
+    from policygraph.model.queries.cuboids import CuboidQuery
+    from policygraph.model.queries.networks import MixingQuery
+
+    if isinstance(query, (CuboidQuery, MixingQuery)):
+        return int(query.column_norms(np.zeros(1, dtype=np.int64), norm)[0])
+    return int(query.column_norms(np.arange(size, dtype=np.int64), norm).max()) if size <= ENTRIES else None
+
+
+def _cheap_bound(
+    query: Query, policy: Policy, norm: Norm, best: Found | None, reduced: Reduced | None
+) -> Found | None:
+    """The better of a closed form over all moves and the number of records times the longest column."""
+    bounds = []
+    if best is not None:
+        kept = (
+            best
+            if policy.strength == "worst-case" and policy.at_most_records is None
+            else replace(
+                best, lower=0, witness=None, reason=best.reason + "; weaker neighbours are among these"
+            )
+        )
+        bounds.append(kept)
+    size = None if policy.at_most_records is None else 2 * policy.at_most_records
+    if policy.strength == "markov":
+        size = 4 if size is None else min(4, size)
+    if reduced is not None:
+        wide: int | None = reduced.value_of(norm, 1)
+    else:
+        wide = widest_column(query, policy, norm)
+    if size is not None and wide is not None:
+        # cells that hold at most one record change by one, and the squares of such changes add up to their number
+        single = query.is_identity and policy.domain.capacity == 1
+        upper = size * wide if norm == "l1" or single else size * size * wide
+        bounds.append(
+            Found(
+                upper,
+                0,
+                None,
+                "bound by the number of records",
+                f"a move of this strength adds and removes at most {size} records in all, each changing the answer by one column",
+            )
+        )
+    return min(bounds, key=lambda b: b.upper) if bounds else None
+
+
+def _search(problem: Problem, policy: Policy, norm: Norm, effort: Effort) -> Found | None:
+    from policygraph.moves.strengths import overview as strengths
+
+    common: dict[str, Any] = {"query": problem.query, "norm": norm, "capacity": problem.capacity}
+    cap = policy.at_most_records
+    listed = policy.strength == "positive" or (policy.strength == "worst-case" and cap is None)
+    if listed and _different_columns(problem.matrix) > SEARCH_COLUMNS:
+        return None
+    if policy.strength == "worst-case" and cap is None:
+        from policygraph.moves.graver.longest import longest_move
+
+        common["norm"] = "l1" if norm == "l1" else "l2squared"
+        bracket: Any = longest_move(problem.matrix, **common, effort=effort, symmetries=problem.symmetries)
+    elif policy.strength == "worst-case" and cap is not None:
+        bracket = strengths.longest_capped(problem.matrix, cap, **common, effort=effort)
+    elif policy.strength == "markov" and (cap is None or cap >= 4 or (cap >= 2 and _is_balanced(problem))):
+        bracket = strengths.longest_markov(problem.matrix, **common, effort=effort)
+    else:
+        moves, basis = _listed(problem, policy, effort)
+        if policy.strength == "positive":
+            bracket = strengths.longest_positive(problem.matrix, moves, **common, basis=basis, effort=effort)
+        else:
+            return _longest_of(problem, moves, norm)
+    if bracket.upper is None:
+        return None
+    change = _change_of(problem, bracket.witness)
+    return Found(
+        int(bracket.upper),
+        int(bracket.lower),
+        None if not change else Witness.of_change(change[1], change[0]),
+        bracket.method,
+        bracket.reason,
+        problem.steps,
+    )
+
+
+def _is_balanced(problem: Problem) -> bool:
+    """Whether every move adds as many records as it removes, so that a Markov move adds at most two, and the search takes the query."""
+    from policygraph.moves.strengths.columns import LARGEST_ENTRY, record_total
+
+    entries = problem.query
+    if entries is not None and entries.size and max(int(entries.max()), -int(entries.min())) >= LARGEST_ENTRY:
+        return False
+    return record_total(problem.matrix) is not None
+
+
+def _different_columns(matrix: Ints) -> int:
+    return len({column.tobytes() for column in np.ascontiguousarray(matrix.T)})
+
+
+def _change_of(problem: Problem, witness: Any) -> tuple[dict[int, int] | None, dict[int, int]] | None:
+    """Table and move of a witness: a pair, or a move alone."""
+    if witness is None:
+        return None
+    if isinstance(witness, tuple) and len(witness) == 2 and np.ndim(witness[0]) == 1:
+        table, move = witness
+        return {c: x for c, x in problem.change(table).items() if x}, problem.change(move)
+    change = problem.change(witness)
+    return (None, change) if change else None
+
+
+def _listed(problem: Problem, policy: Policy, effort: Effort) -> tuple[Ints, Ints | None]:
+    """Moves of a strength and cap that are found by listing."""
+    from policygraph.moves.graver.basis import graver_basis
+    from policygraph.moves.strengths import overview as strengths
+
+    cap = policy.at_most_records
+    if policy.strength == "markov":
+        found = []
+        for move in strengths.markov_moves(problem.matrix, problem.capacity):
+            found.append(move)
+            effort.spend(10)
+            if len(found) * len(move) > ENTRIES or effort.done:
+                raise RefusedError(
+                    f"{len(found):,} Markov moves and more, too many to list with this effort. Allow more effort, drop the cap or "
+                    "set it to 4.",
+                    code="moves.cap-deadline",
+                )
+        moves = np.array(found, dtype=np.int64).reshape(len(found), len(problem.cells))
+        return _capped(moves, cap), None
+    basis = graver_basis(
+        problem.matrix,
+        capacity=problem.capacity,
+        max_moves=POSITIVE_MOVES,
+        effort=effort,
+        symmetries=problem.symmetries,
+    )
+    return _capped(basis, cap), basis
+
+
+def _capped(moves: Ints, cap: int | None) -> Ints:
+    if cap is None:
+        return moves
+    added = np.maximum(moves, 0).sum(axis=1)
+    removed = np.maximum(-moves, 0).sum(axis=1)
+    kept: Ints = moves[np.maximum(added, removed) <= cap]
+    return kept
+
+
+def _longest_of(problem: Problem, moves: Ints, norm: Norm) -> Found:
+    if not len(moves):
+        return Found(0, 0, None, "enumeration", "there is no move of this strength", problem.steps)
+    asked = problem.query if problem.query is not None else np.zeros((0, moves.shape[1]), dtype=np.int64)
+    top = int(np.abs(asked).max(initial=1)) * int(np.abs(moves).sum(axis=1).max())
+    kind: Any = np.int64 if (top * top) * max(1, len(asked), moves.shape[1]) < 1 << 62 else object
+    parts = []
+    chunk = max(1, CHUNK // max(1, len(asked)))
+    for start in range(0, len(moves), chunk):
+        some = moves[start : start + chunk].astype(kind)
+        answers = some if problem.query is None else some @ asked.T.astype(kind)
+        parts.append(np.abs(answers).sum(axis=1) if norm == "l1" else (answers * answers).sum(axis=1))
+    lengths = np.concatenate(parts)
+    at = int(np.argmax(lengths))
+    value = int(lengths[at])
+    return Found(
+        value,
+        value,
+        Witness.of_change(problem.change(moves[at])) if value else None,
+        "enumeration",
+        f"all {len(moves)} moves of this strength were listed",
+        problem.steps,
+    )
+
+
+def with_values(
+    query: Query,
+    policy: Policy,
+    norm: Norm,
+    effort: Effort,
+    *,
+    without: Callable[[Query, Policy, Norm, Effort], Found],
+) -> Found:
+    """Longest move that a table with the published values can make.
+
+    Parameters
+    ----------
+    without
+        The answer that ignores the values, which is never smaller.
+    """
+    from policygraph.moves.values.longest import longest_with_values
+
+    size = policy.domain.size
+    most = VALUE_PAIRS if policy.domain.capacity == 1 else VALUE_CELLS
+    if size > most:
+        found = without(query, policy, norm, effort)
+        return _unused(found, f"the published values were not used: {size:,} cells are more than {most:,}")
+    keep = np.setdiff1d(np.arange(size, dtype=np.int64), policy.system.zeros)
+    rows, values = policy.system.full_rows()
+    asked = None
+    if not query.is_identity:
+        asked = np.asarray(query.columns(keep).toarray(), dtype=np.int64)
+        asked = asked[np.any(asked, axis=1)]
+    problem = Problem(rows[:, keep].toarray(), asked, tuple(keep.tolist()), policy.domain.capacity, None, ())
+    try:
+        bracket = longest_with_values(
+            problem.matrix,
+            values,
+            query=asked,
+            norm=norm,
+            capacity=problem.capacity,
+            strength="worst" if policy.strength == "worst-case" else policy.strength,
+            at_most_records=policy.at_most_records,
+            effort=effort,
+        )
+    except RefusedError:
+        return _unused(without(query, policy, norm, effort), "too many moves to try the published values on")
+    change = _change_of(problem, bracket.witness)
+    found = Found(
+        int(bracket.upper),
+        int(bracket.lower),
+        Witness.of_change(change[1], change[0]) if change and bracket.lower else None,
+        bracket.method,
+        bracket.reason,
+        ("moves that no table with the published values can make were left out",),
+    )
+    if found.exact:
+        return found
+    try:
+        rest = _unused(
+            without(query, policy, norm, effort), "the published values were not used for the bound"
+        )
+    except PolicyGraphError:
+        return found
+    return found if found.upper <= rest.upper else _join(rest, found)
+
+
+def _unused(found: Found, why: str) -> Found:
+    """A bound that ignores the values: its witness need not be a table with these values."""
+    return replace(found, lower=0, witness=None, steps=(*found.steps, why))

@@ -1,0 +1,240 @@
+"""How much one neighbour step changes a network statistic. Owns :func:`statistic_bound` and :class:`StatisticBound`.
+
+The theorems are in ``docs/proofs/networks.md``. What they do not cover is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from policygraph.effort import SECOND
+from policygraph.errors import InputError, RefusedError
+from policygraph.model.constraints.counts import StructuralZero
+from policygraph.model.constraints.degrees import Degrees
+from policygraph.model.constraints.edges import KnownEdges
+from policygraph.model.domain import Network
+from policygraph.model.node_privacy import NodePrivacy
+from policygraph.model.policy import Policy
+from policygraph.model.queries.base import Norm
+from policygraph.model.queries.joint_degrees import JointDegrees
+from policygraph.model.queries.network_statistics import (
+    DegreeTail,
+    NetworkStatistic,
+    ProjectedDegreeTail,
+    Triangles,
+    Wedges,
+)
+from policygraph.model.queries.networks import AdjacencyQuery
+from policygraph.model.queries.projected import ProjectedMixing
+from policygraph.moves.degrees.secret_pairs import secret_cells
+from policygraph.sensitivity.ladder import sensitivity
+from policygraph.sensitivity.verify.report import Verification
+
+__all__ = ["StatisticBound", "statistic_bound"]
+
+STEPS = 10 * SECOND
+"""Work on the number of edges by which neighbours differ; when it is spent, the bound that is proved counts."""
+
+
+@dataclass(frozen=True)
+class StatisticBound:
+    """A proved bound on the change of a statistic.
+
+    Attributes
+    ----------
+    power
+        The bound for l1, its square for l2.
+    norm
+        ``"l1"`` or ``"l2"``.
+    reason
+        Why it holds.
+    statistic, policy
+        What it was made for.
+    """
+
+    power: int
+    norm: Norm
+    reason: str
+    statistic: NetworkStatistic
+    policy: Policy | NodePrivacy
+
+    def verify(self) -> Verification:
+        """Recompute the largest change over all neighbours of all networks where these can be listed; otherwise say what it rests on."""
+        from policygraph.sensitivity.verify.statistics import verify_statistic
+
+        return verify_statistic(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain form, with the names of what it was made for."""
+        return {
+            "power": str(self.power),
+            "norm": self.norm,
+            "kind": "upper",
+            "reason": self.reason,
+            "policy_fingerprint": self.policy.fingerprint,
+            "query_fingerprint": self.statistic.fingerprint,
+        }
+
+
+def statistic_bound(
+    statistic: NetworkStatistic, policy: Policy | NodePrivacy, norm: Norm = "l1"
+) -> StatisticBound:
+    """Bound the change of a network statistic over the neighbours of a policy.
+
+    Parameters
+    ----------
+    statistic
+        What is to be released.
+    policy
+        Who may not be told apart.
+    norm
+        ``"l1"`` or ``"l2"``.
+
+    Raises
+    ------
+    InputError
+        When statistic and policy are over different networks.
+    RefusedError
+        When no bound is proved for this pair.
+
+    Examples
+    --------
+    >>> network = Network(100)
+    >>> statistic_bound(DegreeTail(network), Policy(network)).power
+    2
+    >>> statistic_bound(Triangles(network), Policy(network)).power
+    98
+    >>> public = Policy(network, constraints=[Degrees(equals=[4] * 100)], strength="markov")
+    >>> statistic_bound(Triangles(network), public).power, statistic_bound(Wedges(network), public).power
+    (6, 0)
+    """
+    if norm not in ("l1", "l2"):
+        raise InputError(f"norm={norm!r}: expected 'l1' or 'l2'.", code="sensitivity.norm", value=norm)
+    statistic.check_domain(policy.domain)
+    if isinstance(policy, NodePrivacy):
+        power, reason = _nodes(statistic, norm)
+        return StatisticBound(power, norm, reason, statistic, policy)
+    if isinstance(statistic, (ProjectedDegreeTail, ProjectedMixing)):
+        raise RefusedError(
+            "projections are for node privacy. Under this policy release DegreeTail or mixing counts, which need none.",
+            code="statistic.policy",
+        )
+    value, reason = _edges(statistic, policy)
+    return StatisticBound(value if norm == "l1" else value * value, norm, reason, statistic, policy)
+
+
+def _nodes(statistic: NetworkStatistic, norm: Norm) -> tuple[int, str]:
+    if isinstance(statistic, ProjectedMixing):
+        reach = statistic.reach()
+        return int((reach if norm == "l1" else reach * reach).sum(axis=1).max()), (
+            "all edges of one node change the counts of its group by at most the cap each, and no others "
+            "(docs/proofs/networks.md, Theorem 10)"
+        )
+    if not isinstance(statistic, ProjectedDegreeTail):
+        raise RefusedError(
+            f"no bound is proved for {statistic!r} under node privacy. Release ProjectedDegreeTail or ProjectedMixing.",
+            code="statistic.policy",
+        )
+    value = 2 * statistic.cap
+    return value if norm == "l1" else value * value, (
+        "changing all edges of one node changes the degrees after projection by at most twice the cap in all "
+        "(docs/proofs/networks.md, Theorem 6)"
+    )
+
+
+def _edges(statistic: NetworkStatistic, policy: Policy) -> tuple[int, str]:
+    network = statistic.domain
+    known = _all_public(policy)
+    if isinstance(statistic, (DegreeTail, Wedges)) and known:
+        return 0, "all degrees are public, and they determine it"
+    steps = int(sensitivity(AdjacencyQuery(network), policy, effort=STEPS).power)
+    if isinstance(statistic, JointDegrees) and (known or _only_degrees(policy)):
+        return steps + (0 if known else 4 * statistic.reach), (
+            f"neighbours differ by at most {steps} edges, and by the degrees of at most {0 if known else 2} nodes "
+            "(docs/proofs/networks.md, Theorem 11)"
+        )
+    one, why = _step(statistic)
+    best = steps * one
+    reason = f"neighbours differ by at most {steps} edges, and one edge changes it by at most {one}: {why}"
+    ends_only = isinstance(statistic, (DegreeTail, Wedges)) and _only_degrees(policy) and not network.directed
+    if ends_only and best > one:
+        return (
+            one,
+            "a minimal move changes the degrees of unknown nodes at its two ends only (docs/proofs/networks.md, Theorem 4)",
+        )
+    if isinstance(statistic, Triangles) and known:
+        degrees = _published(policy)
+        if degrees is not None:
+            bound = _triangles(degrees, steps, policy)
+            if bound < best:
+                return bound, (
+                    f"with these public degrees {steps // 2} edges that are removed lie in at most {bound} triangles, and so do "
+                    "those that are added (docs/proofs/networks.md, Theorem 5)"
+                )
+    return best, reason
+
+
+def _step(statistic: NetworkStatistic) -> tuple[int, str]:
+    """Largest change by one edge, in any network."""
+    n = statistic.domain.order
+    if isinstance(statistic, DegreeTail):
+        if statistic.domain.directed:
+            return 1, "one end of an edge passes one threshold"
+        return 2, "each end of an edge passes one threshold"
+    if isinstance(statistic, Wedges):
+        return 2 * max(n - 2, 0), "an edge makes a wedge with each other edge at its ends"
+    if isinstance(statistic, JointDegrees):
+        return (
+            1 + 4 * statistic.reach,
+            "it moves the other edges at its ends, up to the largest degree told apart",
+        )
+    if isinstance(statistic, Triangles):
+        return max(n - 2, 0), "an edge is in a triangle with each node that both ends are joined to"
+    raise RefusedError(f"no bound is proved for {statistic!r}.", code="statistic.policy")
+
+
+def _only_degrees(policy: Policy) -> bool:
+    """Whether every move is a minimal move of public degrees: pairs that cannot change, and secret pairs, only rule moves out."""
+    return (policy.graph is None or secret_cells(policy) is not None) and all(
+        isinstance(c, (Degrees, KnownEdges, StructuralZero)) for c in policy.constraints
+    )
+
+
+def _all_public(policy: Policy) -> bool:
+    """Whether the degrees of all nodes are public, on both sides if directed; neighbours then have the same degrees."""
+    network = policy.domain
+    if not isinstance(network, Network):
+        return False
+    wanted = {"out", "in"} if network.directed else {"both"}
+    there = {
+        c.side for c in policy.constraints if isinstance(c, Degrees) and c.n_rows(network) == network.order
+    }
+    return wanted <= there
+
+
+def _published(policy: Policy) -> list[int] | None:
+    """The published degrees in descending order, if they were given."""
+    for fact in policy.constraints:
+        if isinstance(fact, Degrees) and fact.n_rows(policy.domain) == getattr(policy.domain, "order", -1):
+            told = fact.values(policy.domain)
+            if told is not None:
+                return sorted(told, reverse=True)
+    return None
+
+
+def _triangles(degrees: list[int], steps: int, policy: Policy) -> int:
+    """Largest number of triangles that the removed edges of a minimal move can lie in."""
+    edges, n = steps // 2, len(degrees)
+    if n < 3:
+        return 0
+    if not _only_degrees(policy):
+        # Nothing is known of how the ends of the edges are spread; the smaller degree is at most the second largest.
+        return edges * max(degrees[1] - 1, 0)
+    # How many nodes can be an end of two removed edges: the cut vertices; a Markov move is a cycle of four nodes.
+    twice = 0 if policy.strength == "markov" else min((n - 3) // 2, edges)
+    ends = np.sort(np.array(degrees + degrees[:twice], dtype=np.int64))[::-1]
+    smaller = ends[1 : 2 * edges : 2]
+    return int(np.maximum(smaller - 1, 0).sum())

@@ -1,0 +1,274 @@
+"""Certificates checked again, by a path that shares no search with what made them. Owns :func:`verify`.
+
+Everything is recomputed from labels with plain dictionaries and integers: the two data sets, the public facts, the
+answers, the definition of neighbours. The bound is recomputed by the naive completion procedure (or over all edges) when
+the problem is small enough, and otherwise the report says on which proof it rests. Of ``public`` it uses the
+definitions (domain, constraints, graph, query) and ``solver``, never moves, reductions or closed forms.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+from policygraph.model.constraints.counts import StructuralZero
+from policygraph.model.constraints.margins import Cuboid
+from policygraph.model.policy import Policy
+from policygraph.model.queries.base import Query
+from policygraph.model.queries.cuboids import CuboidQuery
+from policygraph.model.queries.measures import MeasureQuery
+from policygraph.sensitivity.certificate import Sensitivity
+from policygraph.sensitivity.verify.bound import (
+    Kinds,
+    are_constant,
+    class_moves,
+    largest_of_cells,
+    largest_of_classes,
+    minimal_multisets,
+)
+from policygraph.sensitivity.verify.measures import cells_only, measure_checks
+from policygraph.sensitivity.verify.neighbours import (
+    check_neighbours,
+    counts,
+    listed_moves,
+    minimal_moves,
+    positive_somewhere,
+)
+from policygraph.sensitivity.verify.pairs import is_pairwise
+from policygraph.sensitivity.verify.report import Check, Verification
+from policygraph.sensitivity.verify.tables import (
+    Table,
+    answer,
+    check_facts,
+    check_tables,
+    difference,
+    is_zero,
+    power,
+    public_sums,
+)
+
+__all__ = ["Check", "Verification", "listed_moves", "verify"]
+
+EDGES = 200_000
+KIND_CELLS = 2_000
+"""Most cells that are grouped by their public sums and answers."""
+RECORD_CELLS = 12
+"""Up to so many cells the sets of record changes are listed, with a graph and facts."""
+RECORD_SETS = 200_000
+"""Most sets of record changes that are looked at."""
+
+
+def verify(certificate: Sensitivity) -> Verification:
+    """Check witness and bound of a certificate again."""
+    checks: list[Check] = []
+    if isinstance(certificate.query, MeasureQuery):
+        return _of_measure(certificate, certificate.query)
+    if certificate.witness is None:
+        checks.append(_no_witness(certificate.lower_power))
+    else:
+        before, after = dict(certificate.witness.before), dict(certificate.witness.after)
+        checks.append(check_tables(certificate.policy, before, after))
+        if checks[0].passed:
+            checks.append(check_facts(certificate.policy, before, after))
+            checks.append(check_neighbours(certificate.policy, before, after))
+            checks.append(_attained(certificate, before, after))
+    checks.append(_bound(certificate))
+    return Verification(tuple(checks))
+
+
+def _no_witness(lower: Fraction) -> Check:
+    if lower == 0:
+        return Check("witness", True, "none is needed, since nothing is claimed to be attained")
+    return Check("witness", False, f"there is none, but {lower} is claimed to be attained")
+
+
+def _of_measure(certificate: Sensitivity, query: MeasureQuery) -> Verification:
+    policy, found = certificate.policy, certificate.witness
+    tables = None if found is None else (dict(found.before), dict(found.after))
+    cells = [] if tables is None else [cells_only(query, table) for table in tables]
+    checks = [f(policy, *cells) for f in (check_tables, check_facts) if cells]
+
+    def neighbours(one: Table, two: Table) -> tuple[str, bool | None, str]:
+        made = check_neighbours(policy, one, two)
+        return made.name, made.passed, made.text
+
+    claimed = (certificate.lower_power, certificate.power)
+    rest = measure_checks(query, policy, certificate.norm, claimed, tables, neighbours)
+    if found is None:
+        checks.append(_no_witness(certificate.lower_power))
+    return Verification((*checks, *(Check(*each) for each in rest)))
+
+
+def _attained(certificate: Sensitivity, before: Table, after: Table) -> Check:
+    found = power(certificate.query, difference(before, after), certificate.norm)
+    passed = found == certificate.lower_power
+    return Check(
+        "attained",
+        passed,
+        f"the answers of the two data sets differ by {found}, claimed {certificate.lower_power}",
+    )
+
+
+def _bound(certificate: Sensitivity) -> Check:
+    policy, query, claimed = certificate.policy, certificate.query, certificate.power
+    rests = Check("bound", None, f"not recomputed here; it rests on: {certificate.reason}")
+    if (how := _at_most(certificate)) is not None:
+        return Check("bound", True, how)
+    if policy.definition == "edges":
+        if policy.graph is None or policy.graph.n_edges > EDGES:
+            return rests
+        largest, how = _over_edges(certificate), f"all {policy.graph.n_edges} edges were gone through"
+        return _compared(largest, claimed, how)
+    if policy.definition == "blowfish" and not is_pairwise(policy):
+        return _blowfish_bound(certificate) or rests
+    kinds = None if policy.graph is not None else _kinds(policy, query)
+    moves = None if kinds is None else class_moves(kinds)
+    if kinds is not None and moves is not None:
+        listed = (largest_of_cells if query.is_identity else largest_of_classes)(
+            kinds, moves, certificate.norm, policy.domain.capacity, lambda move: counts(policy, move)
+        )
+        if listed is not None:
+            how = f"{len(moves)} minimal moves over {len(kinds.sums)} classes of cells were listed by the naive completion procedure"
+            made = listed * (query.unit if certificate.norm == "l1" else query.unit**2)
+            if made <= claimed or (policy.strength != "positive" and not policy.system.has_values):
+                return _compared(made, claimed, how)
+    return _cell_by_cell(certificate) or rests
+
+
+def _compared(largest: Fraction, claimed: Fraction, how: str) -> Check:
+    return Check("bound", largest <= claimed, f"{how}: the largest change is {largest}, claimed {claimed}")
+
+
+def _cell_by_cell(certificate: Sensitivity) -> Check | None:
+    """The list of minimal moves of few cells, and among the longer ones those that are positive on some table."""
+    policy, query = certificate.policy, certificate.query
+    moves = listed_moves(policy)
+    if moves is None:
+        return None
+    how = f"{len(moves)} minimal moves were listed by the naive completion procedure"
+    powers = [(power(query, move, certificate.norm), move) for move in moves]
+    beyond = [(value, move) for value, move in powers if value > certificate.power]
+    if not beyond:
+        return _compared(max((v for v, _ in powers), default=Fraction(0)), certificate.power, how)
+    if policy.system.has_values:
+        return None  # the longer moves may be ones that no table with the published values can make
+    if policy.graph is not None:
+        return None  # a move that touches a secret pair need not lead to a neighbour
+    if policy.strength == "positive":
+        every = minimal_moves(policy) or []
+        decided = [(value, positive_somewhere(policy, move, every)) for value, move in beyond]
+        longer = [value for value, positive in decided if positive]
+        if longer:
+            return _compared(max(longer), certificate.power, how)
+        if any(positive is None for _, positive in decided):
+            return None
+        return Check("bound", True, f"{how}: none that is positive on some table changes more than claimed")
+    return _compared(max(value for value, _ in beyond), certificate.power, how)
+
+
+def _over_edges(certificate: Sensitivity) -> Fraction:
+    from policygraph.model.graphs import BOTTOM
+
+    largest = Fraction(0)
+    graph = certificate.policy.graph
+    for u, v in () if graph is None else graph.edges():
+        change = {u: -1, v: 1} if v is not BOTTOM else {u: 1}
+        largest = max(largest, power(certificate.query, change, certificate.norm))  # type: ignore[arg-type]
+    return largest
+
+
+def _at_most(certificate: Sensitivity) -> str | None:
+    """An argument for the bound that needs no list of moves, or None."""
+    policy, query = certificate.policy, certificate.query
+    if policy.graph is not None and policy.graph.n_edges == 0:
+        return "without secret pairs no two data sets are neighbours"
+    if isinstance(query, CuboidQuery) and all(
+        any(isinstance(f, Cuboid) and set(names) <= set(f.names) for f in policy.constraints)
+        for names in query.sets
+    ):
+        return "every table that is asked for is inside a public one"
+    if policy.domain.size > KIND_CELLS:
+        return None
+    if policy.at_most_records is not None:
+        widest = max(power(query, {c: 1}, certificate.norm) for c in range(policy.domain.size))
+        times = 2 * policy.at_most_records
+        if widest * (times if certificate.norm == "l1" else times * times) <= certificate.power:
+            return f"at most {times} records are added and removed, each changes the answer by at most one column"
+    if certificate.power == 0 and policy.constraints:
+        kinds = _kinds(policy, query)
+        total = policy.graph is not None and policy.graph.bottom == "none"
+        if kinds is not None and are_constant(kinds, total=total):
+            return "every answer is a combination of public facts"
+    return None
+
+
+def _kinds(policy: Policy, query: Query) -> Kinds | None:
+    """The cells that can hold records, by their public sums and their answers; None when they are too many."""
+    if policy.domain.size > KIND_CELLS:
+        return None
+    facts = [f for f in policy.constraints if not isinstance(f, StructuralZero)]
+    cells = [
+        c for c in range(policy.domain.size) if not any(is_zero(f, policy, c) for f in policy.constraints)
+    ]
+    if not cells:
+        return None
+    sums = {
+        c: {(at, key): x for at, f in enumerate(facts) for key, x in public_sums(f, policy, {c: 1}).items()}
+        for c in cells
+    }
+    keys = list(dict.fromkeys(key for each in sums.values() for key in each))
+    rows: dict[Any, int] = {}
+    answers = {}
+    for c in cells:
+        found = answer(query, {c: 1})
+        answers[c] = tuple(sorted((rows.setdefault(row, len(rows)), x) for row, x in found.items()))
+    return Kinds.of({c: tuple(sums[c].get(key, 0) for key in keys) for c in cells}, answers)
+
+
+def _blowfish_bound(certificate: Sensitivity) -> Check | None:
+    """All minimal sets of record changes with a secret pair, and whether they lead to neighbours; few cells only."""
+    from policygraph.sensitivity.verify.records import Matcher, Undecided
+
+    policy, query, norm = certificate.policy, certificate.query, certificate.norm
+    if policy.domain.size > RECORD_CELLS or policy.domain.capacity is not None:
+        return None
+    matcher = Matcher(policy, lambda table: [public_sums(f, policy, table) for f in policy.constraints])
+    steps: dict[tuple[int, ...], list[tuple[Any, Any]]] = {}
+    for x, y in product(matcher.values, repeat=2):
+        if x != y:
+            steps.setdefault(matcher.step(x, y), []).append((x, y))
+    zero = [pair for step, pairs in steps.items() if not any(step) for pair in pairs]
+    listed = minimal_multisets([step for step in steps if any(step)])
+    if listed is None:
+        return None
+    tried, sets = 0, 0
+    largest = Fraction(0)
+    for options in ([zero], *([steps[step] for step in multiset] for multiset in listed)):
+        for pairs in product(*options):
+            tried += 1
+            if tried > RECORD_SETS:
+                return None
+            change: Table = {}
+            for x, y in pairs:
+                for cell, amount in ((x, -1), (y, 1)):
+                    if cell is not None:
+                        change[cell] = change.get(cell, 0) + amount
+            if not any(matcher.secret(x, y) for x, y in pairs) or not counts(policy, change):
+                continue
+            sets += 1
+            value = power(query, {c: n for c, n in change.items() if n}, norm)
+            if value <= certificate.power:
+                largest = max(largest, value)
+                continue
+            try:
+                if not matcher.are_neighbours(pairs):
+                    continue
+            except Undecided:
+                return None
+            if policy.system.has_values:
+                return None  # the pair may be one that no table with the published values can make
+            return _compared(value, certificate.power, "a set of record changes was found")
+    return _compared(
+        largest, certificate.power, f"{sets} minimal sets of record changes with a secret pair were listed"
+    )

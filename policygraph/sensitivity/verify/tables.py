@@ -1,0 +1,163 @@
+"""Data sets of a certificate by labels: what they hold, their public sums, their answers. Small and literal.
+
+Used by the verification of certificates; shares no code with the search. Of ``public`` it uses the definitions only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+from policygraph.model.constraints.counts import LinearCount, StructuralZero
+from policygraph.model.constraints.degrees import Degrees
+from policygraph.model.constraints.edges import KnownEdges
+from policygraph.model.constraints.margins import Cells, Cuboid, Total
+from policygraph.model.domain import Domain, Network
+from policygraph.model.policy import Policy
+from policygraph.model.queries.base import Query
+from policygraph.model.queries.cuboids import CuboidQuery
+from policygraph.model.queries.matrices import MatrixQuery
+from policygraph.model.queries.networks import AdjacencyQuery, MixingQuery
+from policygraph.sensitivity.verify.report import Check
+
+__all__ = ["Table", "answer", "check_facts", "check_tables", "difference", "is_zero", "power", "public_sums"]
+
+Table = dict[int, int]
+
+
+def check_tables(policy: Policy, before: Table, after: Table) -> Check:
+    """Whether two data sets are over the domain, with counts that a cell can hold."""
+    top = policy.domain.capacity
+    for table in (before, after):
+        for cell, amount in table.items():
+            if not 0 <= cell < policy.domain.size or amount < 0 or (top is not None and amount > top):
+                return Check("tables", False, f"cell {cell} cannot hold {amount}")
+    return Check("tables", True, "both data sets are over the domain, with counts that a cell can hold")
+
+
+def public_sums(fact: Any, policy: Policy, table: Table) -> dict[Any, int]:
+    """The public sums of a data set, keyed by what they are sums of."""
+    domain = policy.domain
+    out: dict[Any, int] = {}
+
+    def add(key: Any, amount: int) -> None:
+        out[key] = out.get(key, 0) + amount
+
+    for cell, amount in table.items():
+        labels = domain.cell(cell)
+        if isinstance(fact, Total):
+            add("total", amount)
+        elif isinstance(fact, Degrees) and isinstance(domain, Network):
+            known = set(domain.nodes) if isinstance(fact.nodes, str) else set(fact.nodes)
+            ends = {"both": labels, "out": labels[:1], "in": labels[1:]}[fact.side]
+            for end in ends:
+                if end in known:
+                    add(end, amount)
+        elif isinstance(fact, KnownEdges) and fact.is_public(domain, labels):
+            add(labels, amount)
+        elif isinstance(domain, Domain):
+            record = dict(zip(domain.names, labels, strict=True))
+            if isinstance(fact, Cuboid):
+                add(tuple(record[name] for name in sorted(fact.names, key=domain.axis)), amount)
+            elif isinstance(fact, Cells):
+                place = tuple(record[name] for name in fact.of)
+                if place in fact.cells:
+                    add(place, amount)
+        if isinstance(fact, LinearCount):
+            add("count", amount * sum(c for where, c in fact.terms if _matches(domain, labels, where)))
+        elif isinstance(fact, StructuralZero) and any(
+            _matches(domain, labels, where) for where in fact.cells
+        ):
+            add("zero", amount)
+    return {key: value for key, value in out.items() if value}
+
+
+def _matches(domain: Any, labels: tuple[Any, ...], where: tuple[str, Any]) -> bool:
+    kind, what = where
+    if kind == "cell":
+        same = tuple(labels) == tuple(what)
+        if isinstance(domain, Network) and not domain.directed:
+            return same or tuple(labels) == tuple(reversed(what))
+        return same
+    record = dict(zip(domain.names, labels, strict=True))
+    return all(record[name] in allowed for name, allowed in what)
+
+
+def check_facts(policy: Policy, before: Table, after: Table) -> Check:
+    """Whether two data sets have the same public sums, the published ones where there are any."""
+    for fact in policy.constraints:
+        one, two = public_sums(fact, policy, before), public_sums(fact, policy, after)
+        if one != two:
+            return Check("public facts", False, f"{fact.to_spec()} differs between the two data sets")
+        if isinstance(fact, StructuralZero) and one:
+            return Check("public facts", False, "a structural zero is filled")
+        published = None if isinstance(fact, StructuralZero) else fact.values(policy.domain)
+        if published is not None:
+            keys = list(_keys(fact, policy))
+            if any(one.get(key, 0) != value for key, value in zip(keys, published, strict=True)):
+                return Check("public facts", False, f"{fact.to_spec()} does not have the published values")
+    return Check("public facts", True, f"all {len(policy.constraints)} public facts are the same in both")
+
+
+def _keys(fact: Any, policy: Policy) -> Iterator[Any]:
+    domain = policy.domain
+    if isinstance(fact, Total):
+        yield "total"
+    elif isinstance(fact, LinearCount):
+        yield "count"
+    elif isinstance(fact, Cells):
+        yield from fact.cells
+    elif isinstance(fact, Degrees) and isinstance(domain, Network):
+        yield from domain.nodes if isinstance(fact.nodes, str) else fact.nodes
+    elif isinstance(fact, Cuboid) and isinstance(domain, Domain):
+        yield from product(*(domain.labels(name) for name in sorted(fact.names, key=domain.axis)))
+
+
+def answer(query: Query, table: Table) -> dict[Any, int]:
+    """Integer answers of a data set, keyed by row; rows that are 0 are left out."""
+    out: dict[Any, int] = {}
+    domain = query.domain
+    for cell, amount in table.items():
+        labels = domain.cell(cell)
+        rows: list[tuple[Any, int]] = []
+        if isinstance(query, CuboidQuery) and isinstance(domain, Domain):
+            record = dict(zip(domain.names, labels, strict=True))
+            for names, weight in zip(query.sets, query.weights, strict=True):
+                rows.append(((names, tuple(record[name] for name in names)), weight))
+        elif isinstance(query, AdjacencyQuery):
+            rows.append((labels, 1))
+        elif isinstance(query, MixingQuery) and isinstance(domain, Network):
+            groups = [query.groups[domain.code(node)] for node in labels]
+            rows.append((tuple(groups if domain.directed else sorted(groups, key=str)), 1))
+        elif isinstance(query, MatrixQuery):
+            column = query.matrix[:, [cell]].tocoo()
+            rows.extend((int(r), int(x)) for r, x in zip(column.row, column.data, strict=True))
+        else:
+            column = query.columns([cell]).tocoo()
+            rows.extend((int(r), int(x)) for r, x in zip(column.row, column.data, strict=True))
+        for row, entry in rows:
+            out[row] = out.get(row, 0) + entry * amount
+    return {row: value for row, value in out.items() if value}
+
+
+def power(query: Query, change: Table, norm: str) -> Fraction:
+    """L1 norm, or squared L2 norm, of the answers to a change."""
+    values = answer(query, change).values()
+    if norm == "l1":
+        return query.unit * sum(abs(x) for x in values)
+    return query.unit**2 * sum(x * x for x in values)
+
+
+def difference(before: Table, after: Table) -> Table:
+    """The change from one data set to the other; cells that stay are left out."""
+    out = dict(after)
+    for cell, amount in before.items():
+        out[cell] = out.get(cell, 0) - amount
+    return {cell: amount for cell, amount in out.items() if amount}
+
+
+def is_zero(fact: Any, policy: Policy, cell: int) -> bool:
+    """Whether a fact says that a cell is structurally empty."""
+    return isinstance(fact, StructuralZero) and bool(public_sums(fact, policy, {cell: 1}))
