@@ -11,14 +11,14 @@ from statistics import median
 
 import policygraph as pg
 from policygraph.audit import audit, neighbour_pairs
-from tests.audited import MECHANISMS
+from tests.audit.audited import MECHANISMS
 from tests.broken import BROKEN
 
 
 def measure(name, repeats, run):
     reports, start = [], time.perf_counter()
     for seed in range(repeats):
-        reports.append(run(pg.SeededSource(f"{name} {seed}")))
+        reports.append(run(pg.SeededRng(f"{name} {seed}")))
     seconds = (time.perf_counter() - start) / repeats
     bounds = [report.lower_bound for report in reports]
     refuted = sum(not report.passed for report in reports)

@@ -161,7 +161,7 @@ def times() -> None:
         ready = pg.Cube(name).calibrate(query, pg.Policy(domain), pg.Epsilon(1))
         chosen, labour = time.perf_counter() - start, time.process_time() - worked
         start, worked = time.perf_counter(), time.process_time()
-        ready.run(counts, pg.SecureSource())
+        ready.run(counts, pg.SecureRng())
         print(
             f"  {name:8} {len(ready.choice.sets):4} measured   {chosen:6.2f} s ({labour:.2f} s of a processor)   "
             f"{time.perf_counter() - start:6.2f} s ({time.process_time() - worked:.2f} s)"

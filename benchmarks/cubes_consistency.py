@@ -75,7 +75,7 @@ def adult(low: int, high: int, seeds: int, *, with_peer: bool) -> None:
         for strategy in ("all", "unequal") if high < 8 else ("unequal",):
             first = pg.Cube(strategy).calibrate(query, policy, loss)
             for seed in range(seeds):
-                points = first.noisy(counts, pg.SeededSource(seed))
+                points = first.noisy(counts, pg.SeededRng(seed))
                 line = f"{said:12}{strategy:9}seed {seed}"
                 for name, wishes in (
                     ("least squares", {}),
@@ -114,7 +114,7 @@ def programs() -> None:
             for nonnegative in (False, True):
                 cube = pg.Cube(strategy, consistency=method, nonnegative=nonnegative, whole=nonnegative)
                 ready = cube.calibrate(query, pg.Policy(domain), pg.Epsilon(1))
-                points = ready.noisy(counts, pg.SeededSource(1))
+                points = ready.noisy(counts, pg.SeededRng(1))
                 clock = Clock()
                 ready.tables(points)
                 rows = 0 if ready.measured is None else ready.measured.height

@@ -70,7 +70,7 @@ def errors(
             ready = pg.Cube(consistency=consistency).on(choice, query, policy, loss)
             highest, means, start = [], [], time.perf_counter()
             for _ in range(runs):
-                made = ready.run(counts, pg.SecureSource())
+                made = ready.run(counts, pg.SecureRng())
                 each = [
                     float(np.abs(t.values - answers[a:b]).mean())
                     for t, a, b in zip(made.tables, starts[:-1], starts[1:], strict=True)
@@ -191,7 +191,7 @@ def _compare(domain, policy, known, loss, strategy, consistency, counts, runs, q
     square = np.zeros(len(query.sets))
     each_run = np.zeros((runs, len(query.sets)))
     for run in range(runs):
-        made = ready.run(counts, pg.SecureSource())
+        made = ready.run(counts, pg.SecureRng())
         for at, (a, b) in enumerate(pairwise(starts.tolist())):
             each_run[run, at] = np.square(made.tables[at].values - answers[a:b]).mean()
     square = each_run.mean(axis=0)

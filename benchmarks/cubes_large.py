@@ -49,7 +49,7 @@ def ten(strategies: list[str]) -> None:
         with timed(f"{name}: choosing"):
             ready = pg.Cube(name).calibrate(query, pg.Policy(domain), pg.Epsilon(1))
         with timed(f"{name}: {len(ready.choice.sets)} measured, published"):
-            made = ready.run(counts, pg.SecureSource())
+            made = ready.run(counts, pg.SecureRng())
         base, first = made.cuboid(*domain.names).values.reshape(domain.shape), domain.names[:4]
         agree = bool(np.array_equal(base.sum(axis=tuple(range(4, 10))).ravel(), made.cuboid(*first).values))
         print(f"  tables agree to the last bit: {agree}")
@@ -82,9 +82,9 @@ def wide(rows: int, attributes: int, order: int, strategy: str, rho: str | None)
         with timed("checking the records"):
             counts = count_cells(str(path), domain, name="wide")
         with timed("counting and noise"):
-            points = ready.noisy(counts, pg.SecureSource())
+            points = ready.noisy(counts, pg.SecureRng())
         with timed("consistent tables"):
-            made = ready.publish(points, pg.SecureSource())
+            made = ready.publish(points, pg.SecureRng())
     errors = [float(np.asarray(table.deviation)) for table in made.tables]
     print(
         f"  {len(ready.choice.sets):,} {ready.choice.kind} measured; standard deviations {min(errors):.3g} to {max(errors):.3g}"
@@ -103,7 +103,7 @@ def sparse(rows: int) -> None:
             query = pg.queries.cuboids(domain, [names])
             ready = pg.Sparse(spurious=1000).calibrate(query, pg.Policy(domain), pg.Epsilon(1))
             with timed(f"{len(names)} attributes, {query.height:.3g} cells"):
-                made = ready.run(counts, pg.SecureSource())
+                made = ready.run(counts, pg.SecureRng())
             print(
                 f"  threshold {ready.threshold}: {len(made.values()):,} cells listed, {ready.spurious:.4g} expected if all were empty"
             )
@@ -140,7 +140,7 @@ def _seconds(ready, domain: pg.Domain) -> float:
     best = np.inf
     for _ in range(3):
         start = time.process_time()
-        ready.run(counts, pg.SecureSource())
+        ready.run(counts, pg.SecureRng())
         best = min(best, time.process_time() - start)
     return float(best)
 

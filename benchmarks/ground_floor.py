@@ -69,7 +69,7 @@ def whole(path: str) -> dict[str, float]:
     stage("counting")
     ready = for_loss(loss).calibrate(query, policy, loss)
     stage("sensitivity")
-    release = ready.run(counts, pg.SecureSource())
+    release = ready.run(counts, pg.SecureRng())
     stage("noise")
     release.to_parquet(Path(path).with_name("out.parquet"))
     stage("writing")

@@ -91,7 +91,7 @@ def errors(of: str, table: np.ndarray, epsilon: str, runs: int) -> Errors:
     out = {}
     for name, mechanism in (METHODS if flat else GRID_METHODS).items():
         ready = mechanism.calibrate(query, policy, pg.Epsilon(epsilon))
-        source = pg.SeededSource(f"{of} {name} {epsilon}")
+        source = pg.SeededRng(f"{of} {name} {epsilon}")
         per_cell, per_range = [], []
         for _ in range(min(runs, SLOW.get(name, runs))):
             made = np.asarray(ready.run(cells, source).values(), dtype=np.float64)
@@ -157,7 +157,7 @@ def consistency() -> None:
         ready = TransformedConsistent(route="edges").calibrate(
             pg.queries.identity(domain), policy, pg.Epsilon(epsilon)
         )
-        took = best(lambda ready=ready: ready.noisy(cells, pg.SeededSource(1)), 1)
+        took = best(lambda ready=ready: ready.noisy(cells, pg.SeededRng(1)), 1)
         say(
             f"| {GRID} x {GRID} grid, one cluster, release with consistency at epsilon {epsilon} | {took:.2f} | |"
         )
@@ -170,7 +170,7 @@ def speed() -> bool:
     line = transform(pg.Policy(domain, pg.PolicyGraph.line(domain)))
     tree = random_tree(domain)
     works: dict[str, Callable[[], object]] = {
-        "noise of 10^7 edges": lambda: discrete_laplace(10, LARGE, pg.SecureSource())
+        "noise of 10^7 edges": lambda: discrete_laplace(10, LARGE, pg.SecureRng())
     }
     for name, reduction in (("line", line), ("random tree", tree)):
         sums = reduction.apply(cells)
@@ -196,7 +196,7 @@ def speed() -> bool:
     ready = TransformedLaplace(route="edges").calibrate(
         pg.queries.identity(square), grid.policy, pg.Epsilon(1)
     )
-    drawn = best(lambda: ready.noisy(flat, pg.SecureSource()), 1)
+    drawn = best(lambda: ready.noisy(flat, pg.SecureRng()), 1)
     say(f"| {GRID} x {GRID} grid, noise on all edges | {drawn:.2f} | |")
     consistency()
     return fine

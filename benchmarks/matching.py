@@ -39,7 +39,7 @@ def cases(n: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         return drawn + drawn.T
 
     ready = Matchings().calibrate(n, Fraction(2), pg.Epsilon("1/2"), 4.0)
-    pairs, singles = ready.costs(counts, Partition.singletons(n), 1, pg.SeededSource(n))
+    pairs, singles = ready.costs(counts, Partition.singletons(n), 1, pg.SeededRng(n))
     yield "noisy", pairs[0], singles[0]
     yield "near ties", (apart << 20) + noise(1 << 10), np.full(n, 1 << 23)
     yield "ties", apart + noise(3), np.full(n, 5)

@@ -16,7 +16,7 @@ from functools import partial
 
 import numpy as np
 
-from policygraph.curator.noise import SecureSource, discrete_gaussian, discrete_laplace
+from policygraph.curator.noise import SecureRng, discrete_gaussian, discrete_laplace
 
 SCALES = (1, 10, 100, 1000)
 ROUNDS = 7
@@ -58,7 +58,7 @@ def main() -> int:
         import opendp.prelude as dp
     dp.enable_features("contrib")
     vectors = dp.vector_domain(dp.atom_domain(T="i32"))
-    source, generator, zeros = SecureSource(), np.random.default_rng(), [0] * few
+    source, generator, zeros = SecureRng(), np.random.default_rng(), [0] * few
     print(
         f"{draws:,} draws (OpenDP {few:,}, scaled); milliseconds, then how many times as fast as the others"
     )

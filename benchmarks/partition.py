@@ -37,7 +37,7 @@ def speed() -> bool:
             times = []
             for _ in range(ROUNDS):
                 start = time.perf_counter()
-                ready.choose(counts, pg.SecureSource())
+                ready.choose(counts, pg.SecureRng())
                 times.append(time.perf_counter() - start)
             met &= min(times) <= limit
             print(f"{size:10,} {family:>8} {times[0]:8.3f} {min(times):8.3f} {limit:8.1f}", flush=True)
@@ -79,7 +79,7 @@ def accuracy(folder: str | None) -> None:
                 domain = pg.Domain({"cell": len(counts)})
                 policy = pg.Policy(domain, pg.PolicyGraph.line(domain))
                 ready = mechanism.calibrate(pg.queries.identity(domain), policy, pg.Epsilon(epsilon))
-                made = (ready.run(counts, pg.SeededSource(seed)).values() for seed in range(RUNS))
+                made = (ready.run(counts, pg.SeededRng(seed)).values() for seed in range(RUNS))
                 row.append(np.mean([np.mean((values - counts) ** 2) for values in made]))
             print(f"{name:33}" + "".join(f"{error:12.4g}" for error in row), flush=True)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from policygraph.audit import audit
     from policygraph.curator.counting.reading import Files
     from policygraph.curator.ledger import Ledger
-    from policygraph.curator.noise import SecureSource, SeededSource
+    from policygraph.curator.noise import SecureRng, SeededRng
     from policygraph.curator.online import OnlineAnswer, OnlineCube
     from policygraph.errors import (
         BudgetError,
@@ -105,7 +105,7 @@ _WHERE = {
         "compare",
     ],
     "policygraph.mechanisms.statistics": ["StatisticNoise"],
-    "policygraph.curator.noise": ["SecureSource", "SeededSource"],
+    "policygraph.curator.noise": ["SecureRng", "SeededRng"],
     "policygraph.mechanisms.partitioned.partitioners": ["Intervals", "Matchings"],
     "policygraph.model.constraints": [
         "Cell",
@@ -133,6 +133,8 @@ _WHERE = {
     "policygraph.sensitivity": ["Sensitivity", "sensitivity"],
     "policygraph.release": ["Release"],
 }
+_FORMER = {"SecureSource": "SecureRng", "SeededSource": "SeededRng"}
+"""Names of earlier versions, which stay."""
 _HOME = {name: module for module, names in _WHERE.items() for name in names}
 
 __all__ = [
@@ -177,8 +179,8 @@ __all__ = [
     "RefusedError",
     "Release",
     "Rho",
-    "SecureSource",
-    "SeededSource",
+    "SecureRng",
+    "SeededRng",
     "Sensitivity",
     "Sparse",
     "StatisticNoise",
@@ -211,6 +213,8 @@ def __getattr__(name: str) -> Any:
         return import_module("policygraph.mechanisms.cube.strategies")
     if name == "networks":
         return import_module("policygraph.estimation.networks")
+    if name in _FORMER:
+        name = _FORMER[name]
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module 'policygraph' has no attribute {name!r}")

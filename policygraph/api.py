@@ -16,7 +16,7 @@ from policygraph.curator.asked import Identity, identify, read, request_of
 from policygraph.curator.counting.given import read_data
 from policygraph.curator.counting.source import named
 from policygraph.curator.ledger import Account, Ledger
-from policygraph.curator.noise import KeyedSource, SecureSource, Source
+from policygraph.curator.noise import KeyedRng, Rng, SecureRng
 from policygraph.errors import ConstraintError, InputError
 from policygraph.exact import Exact
 from policygraph.mechanisms import MeasuredNoise, Mechanism, choose
@@ -125,7 +125,7 @@ def release(
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
     mechanism: Mechanism | Calibrated | Literal["auto"] | None = None,
-    source: Source | None = None,
+    source: Rng | None = None,
     columns: Mapping[str, str] | None = None,
     edges: Mapping[str, str] | None = None,
     compose_policies: bool = False,
@@ -182,7 +182,7 @@ def release(
     >>> import policygraph as pg
     >>> domain = pg.Domain({"age": 3})
     >>> query = pg.queries.identity(domain)
-    >>> made = release(query, pg.Policy(domain), [5, 0, 2], epsilon=1, source=pg.SeededSource(7))
+    >>> made = release(query, pg.Policy(domain), [5, 0, 2], epsilon=1, source=pg.SeededRng(7))
     >>> made.tables[0].name, len(made.values()), made.private
     ('age', 3, False)
     """
@@ -217,7 +217,7 @@ def perform(
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
     mechanism: Mechanism | Calibrated | Literal["auto"] | None = None,
-    source: Source | None = None,
+    source: Rng | None = None,
     columns: Mapping[str, str] | None = None,
     edges: Mapping[str, str] | None = None,
     compose_policies: bool = False,
@@ -243,7 +243,7 @@ def perform(
     tell = progress or (lambda stage: None)
     loss = loss_of(epsilon, rho, delta)
     asked = None if delta is None or epsilon is None else EpsilonDelta(epsilon, delta)
-    random = source or SecureSource()
+    random = source or SecureRng()
     book = Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger
     known = request = None
     if book is not None:
@@ -294,7 +294,7 @@ def _charged(
     book: Ledger,
     known: Identity,
     request: str | None,
-    source: Source,
+    source: Rng,
     tell: Callable[[str], None],
     asked: EpsilonDelta | None,
     *,
@@ -322,7 +322,7 @@ def _charged(
                 ready.policy.fingerprint,
                 ready.loss,
                 wanted,
-                key=source.words(4).astype("<u8").tobytes() if isinstance(source, SecureSource) else b"",
+                key=source.words(4).astype("<u8").tobytes() if isinstance(source, SecureRng) else b"",
                 once=once,
                 room=room,
                 name=None if dataset == account else dataset,
@@ -353,7 +353,7 @@ def _charged(
     return Outcome(made, False, after, unlimited)
 
 
-def noise_source(key: bytes | None, request: str, source: Source) -> Source:
+def noise_source(key: bytes | None, request: str, source: Rng) -> Rng:
     """Where the noise of a charge comes from: a secure source gives way to the key that the charge keeps.
 
     The key of the ledger is mixed with the request, which holds a fingerprint of the data and is not in the file: whoever has the file
@@ -361,7 +361,7 @@ def noise_source(key: bytes | None, request: str, source: Source) -> Source:
     """
     if not key:
         return source
-    return KeyedSource(hmac.new(key, request.encode(), hashlib.sha256).digest())
+    return KeyedRng(hmac.new(key, request.encode(), hashlib.sha256).digest())
 
 
 def find_account(book: Ledger, content: str, name: str | None) -> str:

@@ -1,7 +1,7 @@
 """The errors of the whole package; imported by every room.
 
 An error says the value it met, what was expected and what to do, carries the objects it speaks of
-(``details``) and a stable ``code`` that ``docs/errors.md`` lists.
+(``details``) and a stable ``code`` that ``docs/reference/errors.md`` lists.
 """
 
 from __future__ import annotations

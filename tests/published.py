@@ -1,6 +1,6 @@
 """Formulas that a reader may know, under ids that name their source, beside exact values.
 
-``tests.published_tables`` prints them for ``docs/published-formulas.md``, ``test_published_formulas`` holds them to the engine.
+``tests.published_tables`` prints them for ``docs/explanation/published-formulas.md``, ``test_published_formulas`` holds them to the engine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What ``docs/published-formulas.md`` shows and is computed; ``python -m tests.published_tables`` prints it."""
+"""What ``docs/explanation/published-formulas.md`` shows and is computed; ``python -m tests.published_tables`` prints it."""
 
 from __future__ import annotations
 

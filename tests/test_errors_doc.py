@@ -1,4 +1,4 @@
-"""``docs/errors.md`` lists every error code that the source can raise, and no other."""
+"""``docs/reference/errors.md`` lists every error code that the source can raise, and no other."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import pytest
 import policygraph
 from policygraph import errors
 from policygraph.curator.ledger import store
+from tests.paths import ROOT
 
-ROOT = Path(policygraph.__file__).parent
-DOCUMENT = Path(__file__).parent.parent / "docs" / "errors.md"
+PACKAGE = Path(policygraph.__file__).parent
+DOCUMENT = ROOT / "docs" / "reference" / "errors.md"
 FORM = re.compile(r"[a-z0-9]+(\.[a-z0-9]+(-[a-z0-9]+)*)")
 
 # Codes that are put together in the source, and what they can be. New ones are not welcome: write the code out.
@@ -45,8 +46,8 @@ def codes(tree: ast.AST) -> Iterator[tuple[str, bool]]:
 def source() -> dict[str, set[str]]:
     """Where each code is raised."""
     found: dict[str, set[str]] = {}
-    for path in sorted(ROOT.rglob("*.py")):
-        where = path.relative_to(ROOT).as_posix()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        where = path.relative_to(PACKAGE).as_posix()
         if where == "errors.py":
             continue
         for code, whole in codes(ast.parse(path.read_text(encoding="utf-8"))):
@@ -63,13 +64,13 @@ def documented() -> list[tuple[str, str, str]]:
 def test_every_code_is_documented_and_every_documented_code_exists() -> None:
     raised, listed = source(), {code for code, _, _ in documented()}
     missing = {code: sorted(where) for code, where in raised.items() if code not in listed}
-    assert missing == {}, "codes that docs/errors.md does not list"
+    assert missing == {}, "codes that docs/reference/errors.md does not list"
     assert listed - raised.keys() == set(), "codes that nothing raises"
 
 
 def test_composed_codes_are_still_there() -> None:
     for where, text in COMPOSED:
-        tree = ast.parse((ROOT / where).read_text(encoding="utf-8"))
+        tree = ast.parse((PACKAGE / where).read_text(encoding="utf-8"))
         assert (text, False) in set(codes(tree)), f"{where}: {text} is gone, drop it here"
 
 

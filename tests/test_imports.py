@@ -98,7 +98,7 @@ def test_functions_named_like_a_room_stay_functions(first):
 
 def test_the_walk_would_see_a_wrong_arrow(tmp_path):
     bad = tmp_path / "bad.py"
-    bad.write_text("def f():\n    from policygraph.curator.noise import SecureSource\n")
+    bad.write_text("def f():\n    from policygraph.curator.noise import SecureRng\n")
     assert list(imported(bad)) == ["policygraph.curator.noise"]
 
 

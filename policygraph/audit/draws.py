@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.curator.noise import Source
+from policygraph.curator.noise import Rng
 from policygraph.errors import InputError
 from policygraph.mechanisms.additive import Additive
 from policygraph.mechanisms.base import Calibrated
@@ -53,7 +53,7 @@ class Subject:
     mechanism
         A :class:`Calibrated`, or a callable of a table and a source of randomness.
     randomness
-        What a callable gets: a ``Source``, or a ``numpy.random.Generator`` seeded from one.
+        What a callable gets: a ``Rng``, or a ``numpy.random.Generator`` seeded from one.
     batch
         Whether a callable takes the number of outputs as its second argument and returns them all.
     """
@@ -75,7 +75,7 @@ class Subject:
                 f"randomness={self.randomness!r}: expected 'source' or 'numpy'.", code="audit.randomness"
             )
 
-    def outputs(self, table: Ints, n: int, source: Source, watched: Ints | None) -> Outputs:
+    def outputs(self, table: Ints, n: int, source: Rng, watched: Ints | None) -> Outputs:
         """Draw ``n`` independent outputs, keeping only the watched answers of long ones."""
         if isinstance(self.mechanism, Calibrated):
             return Outputs(noisy_many(self.mechanism, table, n, source, watched), [])
@@ -88,7 +88,7 @@ class Subject:
 
 
 def noisy_many(
-    ready: Calibrated, table: Ints, n: int, source: Source, watched: Ints | None = None
+    ready: Calibrated, table: Ints, n: int, source: Rng, watched: Ints | None = None
 ) -> npt.NDArray[Any]:
     """Draw many independent outputs of a calibrated mechanism.
 
@@ -115,7 +115,7 @@ def noisy_many(
     >>> import policygraph as pg
     >>> domain = pg.Domain({"age": 3})
     >>> ready = pg.Laplace().calibrate(pg.queries.identity(domain), pg.Policy(domain), pg.Epsilon(1))
-    >>> noisy_many(ready, np.array([5, 0, 2]), 4, pg.SeededSource(1)).shape
+    >>> noisy_many(ready, np.array([5, 0, 2]), 4, pg.SeededRng(1)).shape
     (4, 3)
 
     Notes

@@ -17,7 +17,7 @@ from policygraph.audit.events import Event, best_events
 from policygraph.audit.pairs import Pair, neighbour_pairs, read_pairs
 from policygraph.audit.report import AuditReport, Finding
 from policygraph.audit.statistics import Scene, Statistics, statistics
-from policygraph.curator.noise import SecureSource, Source
+from policygraph.curator.noise import Rng, SecureRng
 from policygraph.errors import InputError, shown
 from policygraph.exact import Exact, as_fraction
 from policygraph.mechanisms.base import Calibrated
@@ -46,7 +46,7 @@ def audit(
     confidence: Exact = "0.999",
     pairs: Iterable[Any] | None = None,
     most_pairs: int = 8,
-    source: Source | None = None,
+    source: Rng | None = None,
     randomness: Randomness = "source",
     batch: bool = False,
     looks: Statistics | None = None,
@@ -102,9 +102,9 @@ def audit(
     >>> domain = pg.Domain({"age": 3})
     >>> policy = pg.Policy(domain)
     >>> ready = pg.Laplace().calibrate(pg.queries.identity(domain), policy, pg.Epsilon(1))
-    >>> audit(ready, samples=2000, source=pg.SeededSource(1)).passed
+    >>> audit(ready, samples=2000, source=pg.SeededRng(1)).passed
     True
-    >>> report = audit(ready, epsilon="1/3", samples=4000, source=pg.SeededSource(1))
+    >>> report = audit(ready, epsilon="1/3", samples=4000, source=pg.SeededRng(1))
     >>> report.passed, report.lower_bound > 1 / 3
     (False, True)
 
@@ -113,7 +113,7 @@ def audit(
     Events are fixed before the outputs that test them are drawn, so that their counts are binomial. With k tested events
     each of the 2k bounds fails with probability at most (1 - confidence) / 2k (Clopper and Pearson), so all hold together
     with the stated confidence, however pairs and events were chosen. A claim that is refuted is false except with
-    probability 1 - confidence; a claim that is not refuted is not proved: ``docs/audits.md``.
+    probability 1 - confidence; a claim that is not refuted is not proved: ``docs/how-to/audits.md``.
     """
     tell = progress or (lambda _: None)
     if isinstance(mechanism, Calibrated):
@@ -128,7 +128,7 @@ def audit(
     claim = Claim.read(epsilon, loss)
     half, sure = _read(samples, confidence)
     subject = Subject(mechanism, randomness, batch)
-    random = source or SecureSource()
+    random = source or SecureRng()
     tell("making pairs of neighbouring tables")
     if pairs is not None:
         compared = read_pairs(pairs, policy)

@@ -54,7 +54,7 @@ def audit(
     No data is read. An audit can refute a claimed loss; it cannot prove one.
     """
     from policygraph.audit import audit as run
-    from policygraph.curator.noise import SecureSource, SeededSource
+    from policygraph.curator.noise import SecureRng, SeededRng
     from policygraph.mechanisms import Cube, choose
     from policygraph.sensitivity.request import asking
 
@@ -72,7 +72,7 @@ def audit(
             samples=samples,
             confidence=confidence,
             most_pairs=pairs,
-            source=SecureSource() if seed is None else SeededSource(seed),
+            source=SecureRng() if seed is None else SeededRng(seed),
             progress=tell,
         )
     if as_json:

@@ -90,7 +90,7 @@ def release(
     A request that is on record in the ledger is written again and costs nothing.
     """
     from policygraph.api import perform
-    from policygraph.curator.noise import SecureSource, SeededSource
+    from policygraph.curator.noise import SecureRng, SeededRng
     from policygraph.mechanisms.compare import named_mechanism
     from policygraph.model.loss import loss_from_json
     from policygraph.sensitivity.request import asking
@@ -98,7 +98,7 @@ def release(
     asked = loss_option(epsilon, rho, delta)
     read, query = one_query(file)
     _warn_of_weak(epsilon)
-    source = SecureSource() if seed is None else SeededSource(seed)
+    source = SecureRng() if seed is None else SeededRng(seed)
     if ledger is None:
         typer.echo("no --ledger: what is spent here is not recorded anywhere", err=True)
     stages: list[str] = []

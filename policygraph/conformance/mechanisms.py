@@ -11,7 +11,7 @@ import numpy as np
 
 from policygraph.audit import audit, neighbour_pairs
 from policygraph.conformance.report import Conformance, Trial, refused, tried
-from policygraph.curator.noise import SeededSource
+from policygraph.curator.noise import SeededRng
 from policygraph.errors import InputError
 from policygraph.mechanisms.base import Calibrated, Mechanism
 from policygraph.model.domain import Domain
@@ -141,7 +141,7 @@ def _other_certificate(mechanism: Mechanism, query: Query, policy: Policy, loss:
 
 def _runs(ready: Calibrated, tables: Sequence[Any]) -> str | None:
     for at, table in enumerate(tables):
-        made = ready.run(table.copy(), SeededSource(at))
+        made = ready.run(table.copy(), SeededRng(at))
         if not isinstance(made, Release):
             return f"run returned {type(made).__name__}, expected a Release"
         if not all(np.all(np.isfinite(np.asarray(part.values, dtype=np.float64))) for part in made.tables):
@@ -151,7 +151,7 @@ def _runs(ready: Calibrated, tables: Sequence[Any]) -> str | None:
 
 def _table_kept(ready: Calibrated, table: Any) -> str | None:
     given = table.copy()
-    ready.run(given, SeededSource(0))
+    ready.run(given, SeededRng(0))
     return None if np.array_equal(given, table) else "run changed the table that it was given"
 
 
@@ -161,7 +161,7 @@ def _values(made: Release) -> list[float]:
 
 def _seeded(ready: Calibrated, table: Any) -> str | None:
     before = str(np.random.get_state())
-    runs = [_values(ready.run(table.copy(), SeededSource(seed))) for seed in (1, 1, *range(2, 10))]
+    runs = [_values(ready.run(table.copy(), SeededRng(seed))) for seed in (1, 1, *range(2, 10))]
     if str(np.random.get_state()) != before:
         return "the global random state of numpy was used"
     if runs[0] != runs[1]:
@@ -172,7 +172,7 @@ def _seeded(ready: Calibrated, table: Any) -> str | None:
 
 
 def _record(ready: Calibrated, table: Any) -> str | None:
-    made = ready.run(table.copy(), SeededSource(3))
+    made = ready.run(table.copy(), SeededRng(3))
     record = json.loads(json.dumps(dict(made.record)))
     if record["private"] is not False or not record["warning"]:
         return "a release of a seeded source does not say that it is not private"
@@ -184,7 +184,7 @@ def _record(ready: Calibrated, table: Any) -> str | None:
 
 
 def _stored(ready: Calibrated, table: Any) -> str | None:
-    made = ready.run(table.copy(), SeededSource(4))
+    made = ready.run(table.copy(), SeededRng(4))
     back = Release.from_parquet(made.to_bytes())
     if _values(back) != _values(made) or dict(back.record) != json.loads(json.dumps(dict(made.record))):
         return "reading the stored bytes gives another release"
@@ -209,7 +209,7 @@ def _errors(ready: Calibrated, table: Any) -> str | None:
         start += part.height
     squares = []
     for seed in range(RUNS):
-        got = np.array(_values(ready.run(table.copy(), SeededSource(f"errors {seed}"))))
+        got = np.array(_values(ready.run(table.copy(), SeededRng(f"errors {seed}"))))
         squares.append(float(np.mean((got - np.concatenate(exact)) ** 2)))
     mean, error = float(np.mean(squares)), float(np.std(squares) / np.sqrt(RUNS))
     claimed = float(np.mean(np.concatenate(stated)))
@@ -221,5 +221,5 @@ def _errors(ready: Calibrated, table: Any) -> str | None:
 def _audited(ready: Calibrated, pairs: Sequence[Any], samples: int) -> str | None:
     if not pairs:
         return None
-    report = audit(ready, pairs=pairs, samples=samples, source=SeededSource("conformance"))
+    report = audit(ready, pairs=pairs, samples=samples, source=SeededRng("conformance"))
     return None if report.passed else str(report)

@@ -10,7 +10,7 @@ import numpy as np
 
 from policygraph.audit import audit, neighbour_pairs
 from policygraph.conformance.report import Conformance, Trial, tried
-from policygraph.curator.noise import SeededSource
+from policygraph.curator.noise import SeededRng
 from policygraph.mechanisms.partitioned import Partition
 from policygraph.mechanisms.partitioned.partitioners.base import Partitioner
 from policygraph.model.domain import Domain
@@ -53,7 +53,7 @@ def check_partitioner(
 
     def covers() -> str | None:
         for at, pair in enumerate(pairs):
-            made = ready.choose(pair.before.copy(), SeededSource(at))
+            made = ready.choose(pair.before.copy(), SeededRng(at))
             if not isinstance(made, Partition) or made.labels.size != size:
                 return "choose returned no partition of all cells"
         return None
@@ -61,14 +61,14 @@ def check_partitioner(
     def seeded() -> str | None:
         table = pairs[-1].before
         kept = table.copy()
-        runs = [labels(table, SeededSource(seed)) for seed in (1, 1)]
+        runs = [labels(table, SeededRng(seed)) for seed in (1, 1)]
         if not np.array_equal(kept, table):
             return "choose changed the table that it was given"
         return None if runs[0] == runs[1] else "the same seed gave two partitions"
 
     def private() -> str | None:
         report = audit(
-            labels, policy, loss=spent, pairs=pairs, samples=samples, source=SeededSource("partition")
+            labels, policy, loss=spent, pairs=pairs, samples=samples, source=SeededRng("partition")
         )
         return None if report.passed else str(report)
 

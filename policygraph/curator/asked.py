@@ -25,7 +25,7 @@ from policygraph.curator.counting.reading import Files, are_paths, how_read, is_
 from policygraph.curator.counting.source import Source as Records
 from policygraph.curator.counting.source import digest, open_source, stamps_of
 from policygraph.curator.ledger.records import request_fingerprint
-from policygraph.curator.noise.source import Source
+from policygraph.curator.noise.rng import Rng
 from policygraph.errors import DataError, InputError
 from policygraph.model.domain import Network
 from policygraph.model.loss import Loss
@@ -236,7 +236,7 @@ class Fingerprinted(Protocol):
 
 
 def request_of(
-    query: Fingerprinted, policy: Policy, loss: Loss, mechanism: Any, source: Source, data: Identity
+    query: Fingerprinted, policy: Policy, loss: Loss, mechanism: Any, source: Rng, data: Identity
 ) -> str | None:
     """Fingerprint of a request, for the ledger; None where the mechanism cannot be told from others of its kind.
 
@@ -246,7 +246,7 @@ def request_of(
     >>> domain = pg.Domain({"age": 2})
     >>> query, policy = pg.queries.identity(domain), pg.Policy(domain)
     >>> known = identify([1, 2], query, policy)
-    >>> requests = [request_of(query, policy, pg.Epsilon(1), asked, pg.SeededSource(1), known) for asked in (None, "auto", pg.Laplace())]
+    >>> requests = [request_of(query, policy, pg.Epsilon(1), asked, pg.SeededRng(1), known) for asked in (None, "auto", pg.Laplace())]
     >>> requests[0] == requests[1], requests[0] == requests[2]
     (True, False)
     """

@@ -1,7 +1,7 @@
 """Cuboids asked for one by one. Owns :class:`OnlineCube` and :class:`OnlineAnswer`.
 
 Each question is answered from what was released already, when that is accurate enough, or from the data at a price that
-the ledger charges, by a rule that never looks at the data (``docs/online.md``). All that a session knows is in the
+the ledger charges, by a rule that never looks at the data (``docs/how-to/online.md``). All that a session knows is in the
 ledger, so that another process goes on where one stopped.
 """
 
@@ -21,7 +21,7 @@ import numpy as np
 from policygraph.api import find_account, perform
 from policygraph.curator.asked import Identity, identify, read, request_of
 from policygraph.curator.ledger import Ledger
-from policygraph.curator.noise import SecureSource, Source
+from policygraph.curator.noise import Rng, SecureRng
 from policygraph.curator.online_rule import Rule
 from policygraph.errors import InputError, LedgerError, shown
 from policygraph.estimation.cubes.release import cube_table
@@ -145,7 +145,7 @@ class OnlineCube:
     data) is no larger than the one asked for, or than that of a fresh table at the loss asked for, this is the answer and costs
     nothing. (3) Otherwise the cuboid itself is measured, at the least loss (rounded up to three digits) with which the combination
     has the deviation asked for, or at the loss asked for; the answer is the combination. Nothing in the rule depends on
-    true values, and the losses add up (``docs/proofs/online.md``).
+    true values, and the losses add up (``docs/explanation/proofs/online.md``).
     """
 
     policy: Policy
@@ -155,7 +155,7 @@ class OnlineCube:
     kind: Literal["epsilon", "rho"] = "epsilon"
     most: Exact = 1
     columns: Mapping[str, str] | None = None
-    source: Source | None = None
+    source: Rng | None = None
     compose_policies: bool = False
 
     def __post_init__(self) -> None:
@@ -197,8 +197,8 @@ class OnlineCube:
         return Laplace() if self.kind == "epsilon" else Gaussian()
 
     @cached_property
-    def _random(self) -> Source:
-        return self.source or SecureSource()
+    def _random(self) -> Rng:
+        return self.source or SecureRng()
 
     @cached_property
     def _read(self) -> dict[int, list[Measurement]]:

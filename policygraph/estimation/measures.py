@@ -2,7 +2,7 @@
 
 An average is a noisy sum over a noisy count, worked out from released numbers only, with an interval that covers the true
 average of the clipped values at least 95 times in 100; where the count is not clearly positive there is no average, and
-the tables say so. Proofs in ``docs/proofs/measures.md``.
+the tables say so. Proofs in ``docs/explanation/proofs/measures.md``.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class MeasureRelease(Release):
     >>> income = pg.Measure("income", low=0, high=100)
     >>> data = MeasuredCounts.from_vectors(domain, income, [4000, 3], [160_000, 90])
     >>> query = pg.queries.averages(domain, [["sex"]], income)
-    >>> made = pg.release(query, pg.Policy(domain), data, epsilon=1, source=pg.SeededSource(1))
+    >>> made = pg.release(query, pg.Policy(domain), data, epsilon=1, source=pg.SeededRng(1))
     >>> averages = made.average("sex")
     >>> averages.defined.tolist(), bool(averages.low_95[0] < 40 < averages.high_95[0])
     ([True, False], True)

@@ -1,7 +1,7 @@
 """What several noisy tables say together. Owns :class:`Measurement`, :func:`combine`, :func:`variance_of`, :func:`reach_95`.
 
 Tables that were measured one after the other, each with noise of its own, are averaged interaction by interaction with
-their precisions: least squares over everything released so far (``docs/proofs/online.md``).
+their precisions: least squares over everything released so far (``docs/explanation/proofs/online.md``).
 """
 
 from __future__ import annotations

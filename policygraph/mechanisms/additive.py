@@ -1,6 +1,6 @@
 """Noise on the answers themselves: discrete Laplace for pure epsilon, discrete Gaussian for zCDP.
 
-Owns :class:`Laplace` and :class:`Gaussian`; their argument is ``docs/proofs/additive-noise.md``.
+Owns :class:`Laplace` and :class:`Gaussian`; their argument is ``docs/explanation/proofs/additive-noise.md``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from policygraph.curator.noise import (
-    Source,
+    Rng,
     discrete_gaussian,
     discrete_laplace,
     gaussian_quantile,
@@ -76,11 +76,11 @@ class Additive(Calibrated):
     def noise(self) -> Noise:
         return law(self.loss, self.parameter)
 
-    def noisy(self, table: Any, source: Source) -> Ints:
+    def noisy(self, table: Any, source: Rng) -> Ints:
         made: Ints = self.noisy_many(table, 1, source)[0]
         return made
 
-    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
         answers = true_answers(self.query, table)
         if self.parameter == 0:
             return np.tile(answers, (n, 1))

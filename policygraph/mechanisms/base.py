@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.curator.noise import Source
+from policygraph.curator.noise import Rng
 from policygraph.effort import SECOND
 from policygraph.errors import InputError, RefusedError
 from policygraph.model.domain import Network
@@ -108,7 +108,7 @@ class Calibrated(ABC):
         """Return the law of the noise of one lattice point."""
 
     @abstractmethod
-    def noisy(self, table: Any, source: Source) -> Ints:
+    def noisy(self, table: Any, source: Rng) -> Ints:
         """Return noisy lattice points for a table of counts; the only place that sees a true answer."""
 
     @property
@@ -122,7 +122,7 @@ class Calibrated(ABC):
         """What an output of :meth:`noisy` starts with, but for the noise; None when that is no query."""
         return self.query
 
-    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
         """Return n independent outputs of :meth:`noisy`, one in each row.
 
         Notes
@@ -205,7 +205,7 @@ class Calibrated(ABC):
         """What a lattice point of a part is multiplied by in the end."""
         return self.query.unit / self.query.parts[part].weight
 
-    def run(self, table: Any, source: Source) -> Release:
+    def run(self, table: Any, source: Rng) -> Release:
         """Draw the noise and make the release.
 
         Parameters
@@ -223,7 +223,7 @@ class Calibrated(ABC):
             self.policy.check_table(counts)
         return self.publish(self.noisy(counts, source), source)
 
-    def publish(self, points: Ints, source: Source) -> Release:
+    def publish(self, points: Ints, source: Rng) -> Release:
         """Make a release of noisy lattice points (post-processing)."""
         tables, parts, start = [], [], 0
         for at, part in enumerate(self.query.parts):
@@ -249,7 +249,7 @@ class Calibrated(ABC):
         """The most rows that a release of this table can have; more than that is never published."""
         return self.query.height
 
-    def most_bytes(self, table: Any, source: Source) -> int:
+    def most_bytes(self, table: Any, source: Rng) -> int:
         """The most bytes that a release of this table takes in the ledger, so that there is room before it is charged.
 
         Notes
@@ -271,7 +271,7 @@ class Calibrated(ABC):
             return self.sensitivity
         return _of_query(self.query, self.policy, self.loss)
 
-    def record(self, source: Source, parts: list[dict[str, Any]]) -> dict[str, Any]:
+    def record(self, source: Rng, parts: list[dict[str, Any]]) -> dict[str, Any]:
         """Provenance of a release: nothing in it depends on the data."""
         warning = [] if source.private else [source.describe()]
         certificate = self.recorded_certificate

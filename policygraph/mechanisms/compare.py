@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from policygraph.curator.counting.given import read_data
-from policygraph.curator.noise import SeededSource
+from policygraph.curator.noise import SeededRng
 from policygraph.errors import InputError, PolicyGraphError, RefusedError
 from policygraph.exact import Exact, show
 from policygraph.mechanisms.additive import Additive, for_loss
@@ -325,7 +325,7 @@ def _measured(ready: Calibrated, counts: Any, runs: int, seed: str) -> Iterator[
     factors = [float(ready.factor(at)) for at in range(len(ready.query.parts))]
     heights = [part.height for part in ready.query.parts]
     truth: Floats = ready.query.answer(counts) * np.repeat(factors, heights)
-    source = SeededSource(seed)
+    source = SeededRng(seed)
     for _ in range(runs):
         made = ready.run(counts, source)
         values = np.concatenate([np.asarray(table.values, dtype=np.float64) for table in made.tables])

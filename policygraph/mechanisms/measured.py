@@ -1,7 +1,7 @@
 """Sums and averages of a measure. Owns :class:`Measured` and :class:`MeasuredNoise`.
 
 Sums (and counts, for averages) of well chosen tables get noise scaled to one certificate; published tables are their
-least-squares estimates, and averages are quotients of published numbers. Proofs in ``docs/proofs/measures.md``.
+least-squares estimates, and averages are quotients of published numbers. Proofs in ``docs/explanation/proofs/measures.md``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from policygraph.curator.counting.measures import MeasuredCounts
-from policygraph.curator.noise import Source, discrete_gaussian, discrete_laplace
+from policygraph.curator.noise import Rng, discrete_gaussian, discrete_laplace
 from policygraph.errors import DataError, InputError, RefusedError
 from policygraph.estimation.cubes.errors import factors_at, within_95
 from policygraph.estimation.cubes.fit import fit
@@ -149,16 +149,16 @@ class MeasuredNoise(Calibrated):
                 code="measure.reach",
             )
 
-    def run(self, table: Any, source: Source) -> MeasureRelease:
+    def run(self, table: Any, source: Rng) -> MeasureRelease:
         self.check(table)
         return self.publish(self.noisy(table, source), source)
 
-    def noisy(self, table: Any, source: Source) -> Ints:
+    def noisy(self, table: Any, source: Rng) -> Ints:
         """Noisy measured numbers, followed by the exact counts of the known tables."""
         made: Ints = self.noisy_many(table, 1, source)[0]
         return made
 
-    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
         """Return n independent outputs of :meth:`noisy`, one in each row."""
         self.check(table)
         sets = self.rows.sets
@@ -206,7 +206,7 @@ class MeasuredNoise(Calibrated):
         made = fit(self.lattice, self.choice, {m: x * scale for m, x in measured.items()}, self.published)
         return {mask: table / scale for mask, table in made.items()}
 
-    def publish(self, points: Ints, source: Source) -> MeasureRelease:
+    def publish(self, points: Ints, source: Rng) -> MeasureRelease:
         sums, counts = self.estimates(points)
         middle = float(self.query.measure.middle)
         reach = within_95(1.0, self.noise.distribution, float(self.inner.parameter))
@@ -254,7 +254,7 @@ class MeasuredNoise(Calibrated):
         labels = tuple(self.query.part_labels(part))
         return Table(shown.name, shown.columns, labels, values, self.deviation(part), self.within_95(part))
 
-    def record(self, source: Source, parts: list[dict[str, Any]]) -> dict[str, Any]:
+    def record(self, source: Rng, parts: list[dict[str, Any]]) -> dict[str, Any]:
         made = super().record(source, parts)
         made["measure"] = {
             "rule": self.query.measure.rule(),

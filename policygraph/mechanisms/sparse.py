@@ -1,7 +1,7 @@
 """The large cells of a table that is too large to build. Owns :class:`Sparse` and :class:`SparseNoise`.
 
 Every cell gets noise, the empty ones too; cells whose noisy count reaches a threshold are listed. Which empty cells these are is drawn without visiting
-them, with exactly the law of the whole noisy table cut at the threshold (``docs/proofs/sparse-release.md``).
+them, with exactly the law of the whole noisy table cut at the threshold (``docs/explanation/proofs/sparse-release.md``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from policygraph.curator.noise import Source, discrete_gaussian, discrete_laplace
+from policygraph.curator.noise import Rng, discrete_gaussian, discrete_laplace
 from policygraph.curator.noise.rare import GaussianTail, LaplaceTail, Tail, draw_passing, expected_passing
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import Exact, as_fraction
@@ -91,7 +91,7 @@ class SparseNoise(Calibrated):
         """Expected number of listed cells if all cells were empty; known without data."""
         return 0.0 if self.tail is None else expected_passing(self.tail, prod(self.shape))
 
-    def noisy(self, table: Any, source: Source) -> Ints:
+    def noisy(self, table: Any, source: Rng) -> Ints:
         """The listed cells, ascending: one row of positions for each, its noisy count last."""
         return self._listed(table, 1, source)[:, 1:]
 
@@ -99,7 +99,7 @@ class SparseNoise(Calibrated):
         # Cells that hold records, and those that noise alone lists: twice as many as expected is beyond belief for many, and 1,000 for few.
         return min(prod(self.shape), len(self._filled(table)[1]) + 2 * ceil(self.spurious) + 1000)
 
-    def _listed(self, table: Any, n: int, source: Source) -> Ints:
+    def _listed(self, table: Any, n: int, source: Rng) -> Ints:
         """The lists of n independent runs, each row preceded by the number of its run."""
         filled, counts = self._filled(table)
         runs = np.repeat(np.arange(n), len(counts))
@@ -127,7 +127,7 @@ class SparseNoise(Calibrated):
         cells = np.stack(np.unravel_index(at, self.shape), axis=1)
         return cells.astype(np.int64), answers[at]
 
-    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
         """For audits: outputs as whole tables, with one less than the threshold in every cell that is not listed."""
         size = prod(self.shape)
         if size > MOST_CODED:
@@ -141,7 +141,7 @@ class SparseNoise(Calibrated):
         out[made[:, 0], np.ravel_multi_index(tuple(made[:, 1:-1].T), self.shape)] = made[:, -1]
         return out
 
-    def publish(self, points: Ints, source: Source) -> Release:
+    def publish(self, points: Ints, source: Rng) -> Release:
         labels = []
         for at, name in enumerate(self.names):
             given = self.query.domain.labels(name)

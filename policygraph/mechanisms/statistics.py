@@ -1,6 +1,6 @@
 """Noise on network statistics that are not linear. Owns :class:`StatisticNoise`.
 
-Scaled to the bounds of ``sensitivity.rungs.statistics``; the argument for the noise is that of ``docs/proofs/additive-noise.md``, where only
+Scaled to the bounds of ``sensitivity.rungs.statistics``; the argument for the noise is that of ``docs/explanation/proofs/additive-noise.md``, where only
 a bound on the change of the answers enters.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from policygraph.curator.noise import (
-    Source,
+    Rng,
     discrete_gaussian,
     discrete_laplace,
 )
@@ -67,18 +67,18 @@ class CalibratedStatistic(Calibrated):
     def noise(self) -> Noise:
         return law(self.loss, self.parameter)
 
-    def noisy(self, table: Any, source: Source) -> Ints:
+    def noisy(self, table: Any, source: Rng) -> Ints:
         made: Ints = self.noisy_many(table, 1, source)[0]
         return made
 
-    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
         answers = true_answers(self.query, table)
         if self.parameter == 0:
             return np.tile(answers, (n, 1))
         draw = discrete_laplace if isinstance(self.loss, Epsilon) else discrete_gaussian
         return draw(self.parameter, (n, answers.size), source) + answers
 
-    def record(self, source: Source, parts: list[dict[str, Any]]) -> dict[str, Any]:
+    def record(self, source: Rng, parts: list[dict[str, Any]]) -> dict[str, Any]:
         made = super().record(source, parts)
         made["bound"] = self.bound.to_dict()
         return made

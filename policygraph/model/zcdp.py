@@ -6,7 +6,7 @@ Notes
 -----
 For every order a > 1 a mechanism of zCDP loss rho is (epsilon, delta)-private with
 ``epsilon = rho a + ln(1 - 1/a) - ln(delta a) / (a - 1)`` (Canonne, Kamath and Steinke 2020, Prop. 12; the proof
-is in ``docs/proofs/composition.md``). ``dp_accounting`` finds a good order in floating point; the formula is then
+is in ``docs/explanation/proofs/composition.md``). ``dp_accounting`` finds a good order in floating point; the formula is then
 evaluated at that order in fractions with every logarithm rounded up, so that a poor order costs tightness and
 never soundness.
 """

@@ -1,6 +1,6 @@
 """How far apart the neighbours of one policy are under another. Owns :func:`stretch`.
 
-The ledger's statement for several policies on one data set takes it (``docs/proofs/composition.md``, section 4).
+The ledger's statement for several policies on one data set takes it (``docs/explanation/proofs/composition.md``, section 4).
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def sensitivity(
 
     Notes
     -----
-    For every policy the sensitivity is the largest norm of W m over its moves m (``docs/proofs``). Without public facts
+    For every policy the sensitivity is the largest norm of W m over its moves m (``docs/explanation/proofs``). Without public facts
     the moves are the edges of the policy graph; without a graph they are the conformally minimal changes that keep
     the public facts; with both they are the minimal zero-sum sets of record changes that contain a secret pair.
     """

@@ -3,7 +3,7 @@
 A point is returned only after it was checked in Python integers. "None" is returned when an exact search closed every
 branch by whole-number arithmetic, or, where that search is too long, when two unlike solvers (CP-SAT without presolve, and
 HiGHS) both say so and neither the search nor they found a point. Solvers that contradict each other, or a point that was
-checked, are refused. See docs/proofs/solvers.md.
+checked, are refused. See docs/explanation/proofs/solvers.md.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ USUAL = 120 * SECOND
 """Work of a question for which nothing is said."""
 WIDEST = 2**40
 """Range that stands for "no limit" while a point is looked for; nothing is concluded from finding none in it."""
-TWO_SOLVERS = "in part it rests on CP-SAT and HiGHS agreeing that nothing is left (docs/proofs/solvers.md)"
+TWO_SOLVERS = (
+    "in part it rests on CP-SAT and HiGHS agreeing that nothing is left (docs/explanation/proofs/solvers.md)"
+)
 """What a bound says of itself where the exact search was too long."""
 Status = Literal["found", "none", "unknown"]
 

@@ -2,7 +2,7 @@
 
 Owns propagation of bounds, the check of duals, and the search. A linear program guides it: its point says where to branch,
 its duals are rounded to whole numbers, and whatever they are, the inequality that they make of the rows is evaluated
-exactly; so that no answer rests on a solver (docs/proofs/solvers.md).
+exactly; so that no answer rests on a solver (docs/explanation/proofs/solvers.md).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.curator.noise.source import Source
+from policygraph.curator.noise.rng import Rng
 
 DIGITS = 220
 """Decimal digits of every value below; an error of 10**-200 is far below any bit the tests look at."""
@@ -72,7 +72,7 @@ def invert(words: Iterable[int], distribution: Below, first: int, last: int) -> 
     return at if high <= distribution(at + 1) else None
 
 
-class ScriptedSource(Source):
+class ScriptedSource(Rng):
     """Hands out given words, and fails when it is asked for one more."""
 
     private = False

@@ -1,6 +1,6 @@
 """How charges add up and when one more fits a limit: exact arithmetic, no file.
 
-Owns the composition rules of the ledger; ``docs/proofs/composition.md`` proves them. May import ``errors``,
+Owns the composition rules of the ledger; ``docs/explanation/proofs/composition.md`` proves them. May import ``errors``,
 ``exact`` and ``model.loss``.
 """
 
@@ -82,7 +82,7 @@ class Limit:
     -----
     A pure limit admits pure charges only. A rho limit admits both kinds. An (epsilon, delta) limit holds if
     all charges are pure and their sum is at most epsilon, or if the sum in rho is at most ``certified``; that
-    the choice between the two may depend on earlier answers is shown in ``docs/proofs/composition.md``.
+    the choice between the two may depend on earlier answers is shown in ``docs/explanation/proofs/composition.md``.
     """
 
     target: Target

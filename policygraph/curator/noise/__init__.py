@@ -2,7 +2,7 @@
 
 May import ``policygraph.errors``, ``policygraph.exact`` and its own modules.  Nothing here sees a record:
 the noise is drawn from a scale and a source alone.  The argument for exactness is
-``docs/proofs/discrete-noise.md``.
+``docs/explanation/proofs/discrete-noise.md``.
 """
 
 from policygraph.curator.noise.gaussian import discrete_gaussian
@@ -16,13 +16,13 @@ from policygraph.curator.noise.moments import (
     laplace_quantile,
     laplace_variance,
 )
-from policygraph.curator.noise.source import KeyedSource, SecureSource, SeededSource, Source
+from policygraph.curator.noise.rng import KeyedRng, Rng, SecureRng, SeededRng
 
 __all__ = [
-    "KeyedSource",
-    "SecureSource",
-    "SeededSource",
-    "Source",
+    "KeyedRng",
+    "Rng",
+    "SecureRng",
+    "SeededRng",
     "discrete_gaussian",
     "discrete_laplace",
     "gaussian_on_lattice",

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from policygraph.curator.noise.enclosure import exp_neg
 from policygraph.curator.noise.inversion import Gaussian, Table
 from policygraph.curator.noise.laplace import NOISE_BITS, Size, fill
-from policygraph.curator.noise.source import Source, fetch
+from policygraph.curator.noise.rng import Rng, fetch
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import Exact, as_fraction, show
 
@@ -32,7 +32,7 @@ _FINE = 24
 _ONE = 1 << 32
 
 
-def discrete_gaussian(sigma_squared: Exact, size: Size, source: Source | None = None) -> Ints:
+def discrete_gaussian(sigma_squared: Exact, size: Size, source: Rng | None = None) -> Ints:
     """Draw independent integers k with probability proportional to exp(-k**2 / (2 sigma_squared)).
 
     Parameters
@@ -63,8 +63,8 @@ def discrete_gaussian(sigma_squared: Exact, size: Size, source: Source | None = 
 
     Examples
     --------
-    >>> from policygraph.curator.noise.source import SeededSource
-    >>> discrete_gaussian(Fraction(7, 2), (2, 3), SeededSource(5)).shape
+    >>> from policygraph.curator.noise.rng import SeededRng
+    >>> discrete_gaussian(Fraction(7, 2), (2, 3), SeededRng(5)).shape
     (2, 3)
     """
     value = as_fraction(sigma_squared, "sigma_squared")
@@ -124,7 +124,7 @@ class GaussianPlan:
                 sigma_squared=sigma_squared,
             )
 
-    def draw(self, n: int, source: Source) -> Ints:
+    def draw(self, n: int, source: Rng) -> Ints:
         """Return ``n`` draws."""
         kept: list[Ints] = []
         missing = n
@@ -134,7 +134,7 @@ class GaussianPlan:
             missing -= found.size
         return np.concatenate(kept) if len(kept) != 1 else kept[0]
 
-    def _propose(self, n: int, source: Source) -> Ints:
+    def _propose(self, n: int, source: Rng) -> Ints:
         high = self.table.draw(n, source)
         word = fetch(source, n)
         minus = (word & np.uint64(1)).view(np.int64)
@@ -152,7 +152,7 @@ class GaussianPlan:
         return z
 
     def accept(
-        self, high: Ints, rest: Ints, word: npt.NDArray[np.uint64], source: Source
+        self, high: Ints, rest: Ints, word: npt.NDArray[np.uint64], source: Rng
     ) -> npt.NDArray[np.bool_]:
         """Decide for each proposal whether the U that begins with ``word`` is below exp(-z)."""
         z = self.below_z(high, rest)
@@ -172,7 +172,7 @@ class GaussianPlan:
             kept[i] = self.accept_one(int(high[i]), int(rest[i]), int(word[i]), source)
         return kept
 
-    def accept_one(self, high: int, rest: int, u: int, source: Source) -> bool:
+    def accept_one(self, high: int, rest: int, u: int, source: Rng) -> bool:
         """Decide U < exp(-z) for a U that begins with the 64 bits ``u``, drawing as many more as it takes."""
         z = ((2 * high << self.bits) * rest + rest * rest) / (2 * self.sigma_squared)
         if z == 0:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from policygraph.curator.noise.enclosure import Weights, exp_neg, gaussian_weights, geometric_weights
-from policygraph.curator.noise.source import Source, fetch
+from policygraph.curator.noise.rng import Rng, fetch
 from policygraph.errors import RefusedError
 
 __all__ = ["CHUNK", "Digit", "Gaussian", "Geometric", "Law", "Table", "thresholds"]
@@ -191,9 +191,9 @@ class Table:
 
     Examples
     --------
-    >>> from policygraph.curator.noise.source import SeededSource
+    >>> from policygraph.curator.noise.rng import SeededRng
     >>> table = Table(Geometric(Fraction(1, 2), Fraction(1, 2)), limit=2**62)
-    >>> table.draw(6, SeededSource(1)).dtype
+    >>> table.draw(6, SeededRng(1)).dtype
     dtype('int64')
     """
 
@@ -216,7 +216,7 @@ class Table:
         plain = (below == through) & (np.abs(value) < -_UNDECIDED)
         self._guide = np.where(plain, value, _UNDECIDED).astype(np.int16)
 
-    def draw(self, n: int, source: Source) -> Ints:
+    def draw(self, n: int, source: Rng) -> Ints:
         """Return ``n`` independent draws.
 
         Raises
@@ -237,7 +237,7 @@ class Table:
                 values[i] = self.refine(int(u[i]), source)
         return values
 
-    def refine(self, u: int, source: Source) -> int:
+    def refine(self, u: int, source: Rng) -> int:
         """Decide the value for a U that begins with the 64 bits ``u``, drawing as many more as it takes."""
         bits = 64
         while True:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from policygraph.curator.noise.inversion import CHUNK, Digit, Geometric, Table
-from policygraph.curator.noise.source import Source, default_source
+from policygraph.curator.noise.rng import Rng, default_source
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import Exact, as_fraction, show
 
@@ -34,7 +34,7 @@ _DIRECT = 64
 _DIGIT_BITS = 8
 
 
-def discrete_laplace(scale: Exact, size: Size, source: Source | None = None) -> Ints:
+def discrete_laplace(scale: Exact, size: Size, source: Rng | None = None) -> Ints:
     """Draw independent integers k with probability proportional to exp(-|k| / scale).
 
     Parameters
@@ -67,8 +67,8 @@ def discrete_laplace(scale: Exact, size: Size, source: Source | None = None) -> 
 
     Examples
     --------
-    >>> from policygraph.curator.noise.source import SeededSource
-    >>> discrete_laplace(Fraction(7, 2), (2, 3), SeededSource(5)).shape
+    >>> from policygraph.curator.noise.rng import SeededRng
+    >>> discrete_laplace(Fraction(7, 2), (2, 3), SeededRng(5)).shape
     (2, 3)
     """
     plan = _plan(check_scale(scale))
@@ -109,7 +109,7 @@ class LaplacePlan:
     low: tuple[tuple[int, Table], ...]
     low_bits: int
 
-    def draw(self, n: int, source: Source) -> Ints:
+    def draw(self, n: int, source: Rng) -> Ints:
         """Return ``n`` draws."""
         values = self.high.draw(n, source)
         if not self.low_bits:
@@ -139,7 +139,7 @@ def _plan(scale: Fraction) -> LaplacePlan:
     return LaplacePlan(high, tuple(low), bits)
 
 
-def fill(size: Size, source: Source | None, draw: Callable[[int, Source], Ints]) -> Ints:
+def fill(size: Size, source: Rng | None, draw: Callable[[int, Rng], Ints]) -> Ints:
     """Fill an array of the given shape piece by piece, so that the memory beside it stays small."""
     shape = size if isinstance(size, tuple) else (size,)
     if any(isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0 for n in shape):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from policygraph.curator.noise.gaussian import discrete_gaussian
 from policygraph.curator.noise.laplace import discrete_laplace
-from policygraph.curator.noise.source import Source
+from policygraph.curator.noise.rng import Rng
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import Exact, as_fraction, show
 
@@ -85,7 +85,7 @@ def round_to_lattice(matrix: npt.ArrayLike, granularity: Exact) -> tuple[Ints, F
     return np.array(rounded, np.int64)[where].reshape(array.shape), unit
 
 
-def laplace_on_lattice(values: Ints, unit: Exact, scale: Exact, source: Source | None = None) -> Ints:
+def laplace_on_lattice(values: Ints, unit: Exact, scale: Exact, source: Rng | None = None) -> Ints:
     """Add discrete Laplace noise to values on a lattice.
 
     Parameters
@@ -116,8 +116,8 @@ def laplace_on_lattice(values: Ints, unit: Exact, scale: Exact, source: Source |
 
     Examples
     --------
-    >>> from policygraph.curator.noise.source import SeededSource
-    >>> laplace_on_lattice(np.array([3000, 0]), "1/1000", 2, SeededSource(1)).shape
+    >>> from policygraph.curator.noise.rng import SeededRng
+    >>> laplace_on_lattice(np.array([3000, 0]), "1/1000", 2, SeededRng(1)).shape
     (2,)
     """
     step = _unit(unit, "unit")
@@ -126,9 +126,7 @@ def laplace_on_lattice(values: Ints, unit: Exact, scale: Exact, source: Source |
     return checked + noise
 
 
-def gaussian_on_lattice(
-    values: Ints, unit: Exact, sigma_squared: Exact, source: Source | None = None
-) -> Ints:
+def gaussian_on_lattice(values: Ints, unit: Exact, sigma_squared: Exact, source: Rng | None = None) -> Ints:
     """Add discrete Gaussian noise to values on a lattice.
 
     Parameters
@@ -154,8 +152,8 @@ def gaussian_on_lattice(
 
     Examples
     --------
-    >>> from policygraph.curator.noise.source import SeededSource
-    >>> gaussian_on_lattice(np.array([3000, 0]), "1/1000", 2, SeededSource(1)).shape
+    >>> from policygraph.curator.noise.rng import SeededRng
+    >>> gaussian_on_lattice(np.array([3000, 0]), "1/1000", 2, SeededRng(1)).shape
     (2,)
     """
     step = _unit(unit, "unit")

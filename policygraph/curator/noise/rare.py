@@ -1,7 +1,7 @@
 """How many of very many noises pass a threshold, and what they are. Owns :class:`Tail` and its two laws.
 
 Noise on each of N cells passes a threshold in Binomial(N, p) of them, and what passes has the law of the noise given that it does. Both are drawn
-without the N noises, exactly: p is irrational and enclosed in integers, as finely as a draw needs. ``docs/proofs/sparse-release.md``.
+without the N noises, exactly: p is irrational and enclosed in integers, as finely as a draw needs. ``docs/explanation/proofs/sparse-release.md``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from policygraph.curator.noise.enclosure import Weights, exp_neg, gaussian_weights
 from policygraph.curator.noise.inversion import Gaussian, Law, Table
 from policygraph.curator.noise.laplace import NOISE_BITS, discrete_laplace, fill
-from policygraph.curator.noise.source import Source, fetch
+from policygraph.curator.noise.rng import Rng, fetch
 from policygraph.errors import InputError, RefusedError
 
 __all__ = ["GaussianTail", "LaplaceTail", "Passing", "Tail", "draw_passing", "expected_passing"]
@@ -61,7 +61,7 @@ class Tail(ABC):
         """Enclose 2**bits * p / (1 - p), with p = P(Z >= start), to within a few units."""
 
     @abstractmethod
-    def values(self, n: int, source: Source) -> Ints:
+    def values(self, n: int, source: Rng) -> Ints:
         """Draw n independent values of Z given that Z >= start."""
 
     @cached_property
@@ -75,7 +75,7 @@ class Tail(ABC):
                 return ratio - (log2(1 + 2.0**ratio) if ratio > -60 else 0.0)
             bits *= 2
 
-    def count(self, cells: int, source: Source) -> int:
+    def count(self, cells: int, source: Rng) -> int:
         """Draw how many of so many independent noises pass: Binomial(cells, p), exactly."""
         block = 1 << max(0, int(log2(_PER_BLOCK) - self.log2_chance))
         blocks, rest = divmod(cells, block)
@@ -113,7 +113,7 @@ class LaplaceTail(Tail):
         low = (far_low << bits) // (one + near_high - far_low)
         return low, -(-(far_high << bits) // (one + near_low - far_high))
 
-    def values(self, n: int, source: Source) -> Ints:
+    def values(self, n: int, source: Rng) -> Ints:
         """Draw values given that they pass."""
         drawn = discrete_laplace(self.parameter, n, source)
         # X is G or -1 - G with G geometric, so that turning the bits of a negative one gives G back.
@@ -156,7 +156,7 @@ class GaussianTail(Tail):
         near_high = 2 * sum(weights.highs[1 : self.start]) + weights.highs[0] + far_high
         return (far_low << bits) // near_high, -(-(far_high << bits) // near_low)
 
-    def values(self, n: int, source: Source) -> Ints:
+    def values(self, n: int, source: Rng) -> Ints:
         """Draw values given that they pass."""
         drawn = fill(n, source, _gaussian_table(self).draw)
         drawn += self.start
@@ -238,7 +238,7 @@ def _gaussian_table(tail: GaussianTail) -> Table:
     return Table(_Beyond(1 / (2 * tail.parameter), tail.start), limit=1 << NOISE_BITS)
 
 
-def draw_passing(tail: Tail, shape: tuple[int, ...], source: Source) -> tuple[Ints, Ints]:
+def draw_passing(tail: Tail, shape: tuple[int, ...], source: Rng) -> tuple[Ints, Ints]:
     """Draw which of all cells have noise that passes, and that noise.
 
     Parameters
@@ -260,8 +260,8 @@ def draw_passing(tail: Tail, shape: tuple[int, ...], source: Source) -> tuple[In
 
     Examples
     --------
-    >>> from policygraph.curator.noise.source import SeededSource
-    >>> cells, values = draw_passing(LaplaceTail(Fraction(1), 20), (10**6, 10**6), SeededSource(1))
+    >>> from policygraph.curator.noise.rng import SeededRng
+    >>> cells, values = draw_passing(LaplaceTail(Fraction(1), 20), (10**6, 10**6), SeededRng(1))
     >>> cells.shape == (len(values), 2), bool((values >= 20).all())
     (True, True)
     """
@@ -280,12 +280,12 @@ def draw_passing(tail: Tail, shape: tuple[int, ...], source: Source) -> tuple[In
     return cells, tail.values(wanted, source)
 
 
-def _uniform(shape: tuple[int, ...], n: int, source: Source) -> Ints:
+def _uniform(shape: tuple[int, ...], n: int, source: Rng) -> Ints:
     """Draw n independent uniform cells, attribute by attribute."""
     return np.stack([_below(size, n, source) for size in shape], axis=1)
 
 
-def _below(size: int, n: int, source: Source) -> Ints:
+def _below(size: int, n: int, source: Rng) -> Ints:
     """Draw n independent uniform integers below a size, by rejection of words."""
     bits = max(1, (size - 1).bit_length())
     out = np.zeros(n, dtype=np.int64)

@@ -1,7 +1,7 @@
 """Least squares with public facts that are less than whole tables. Owns :func:`fit_with_facts`, :func:`factors_with_facts`.
 
 A few linear conditions on tables whose covariance is known in closed form: the estimate moves along the covariance of the
-conditions. ``docs/proofs/cubes-consistency.md``, section 1. Sees noisy numbers and public values only.
+conditions. ``docs/explanation/proofs/cubes-consistency.md``, section 1. Sees noisy numbers and public values only.
 """
 
 from __future__ import annotations

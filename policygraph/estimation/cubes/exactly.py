@@ -1,7 +1,7 @@
 """Public sums of cells met to the last bit by consistent tables. Owns :func:`meet`.
 
 Consistent tables are free in their cells away from the first labels, by an integer change of coordinates. Facts are integer
-equations in these; solved for some of them, the others can be rounded. ``docs/proofs/cubes-consistency.md``, section 1.
+equations in these; solved for some of them, the others can be rounded. ``docs/explanation/proofs/cubes-consistency.md``, section 1.
 """
 
 from __future__ import annotations

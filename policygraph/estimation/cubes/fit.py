@@ -1,7 +1,7 @@
 """Consistent tables from noisy ones. Owns :func:`fit` (least squares) and :func:`best_sources` (sums without it).
 
 Both see noisy numbers and publicly known tables only. Least squares needs no matrix: each interaction block is the
-average of its estimates, weighted by their precisions (Theorem 2 of ``docs/proofs/cubes.md``).
+average of its estimates, weighted by their precisions (Theorem 2 of ``docs/explanation/proofs/cubes.md``).
 """
 
 from __future__ import annotations

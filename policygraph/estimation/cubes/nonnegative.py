@@ -1,7 +1,7 @@
 """Non-negative tables near least squares, at scale. Owns :func:`nonnegative_cells`.
 
 The finest table is fitted by proximal steps in relative entropy: it stays positive by itself, exactly known tables are met by
-scaling, and nothing but sums and products over its cells is ever computed. ``docs/proofs/cubes-consistency.md``, section 2.
+scaling, and nothing but sums and products over its cells is ever computed. ``docs/explanation/proofs/cubes-consistency.md``, section 2.
 Sees noisy numbers only.
 """
 

@@ -1,7 +1,7 @@
 """A shift that makes counts non-negative with a stated probability. Owns :func:`shift_for`.
 
 The shift is fixed before any noise is drawn: one that looked at the noise would let the noise be computed back from it.
-``docs/proofs/cubes-consistency.md``, section 5.
+``docs/explanation/proofs/cubes-consistency.md``, section 5.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Least absolute and least maximal deviation by linear programs. Owns :func:`program_cells`.
 
 Solved by the dual simplex method, which ends in a vertex: so few cells of the finest table are not zero that rounding them moves
-every sum by little. Interior points do not have this. ``docs/proofs/cubes-consistency.md``, section 3. Sees noisy numbers only.
+every sum by little. Interior points do not have this. ``docs/explanation/proofs/cubes-consistency.md``, section 3. Sees noisy numbers only.
 """
 
 from __future__ import annotations

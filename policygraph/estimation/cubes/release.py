@@ -96,7 +96,7 @@ class CubeRelease(Release):
     >>> domain = pg.Domain({"sex": ["F", "M"], "age": 3})
     >>> query = pg.queries.all_cuboids(domain)
     >>> ready = Cube("all").calibrate(query, pg.Policy(domain), pg.Epsilon(1))
-    >>> made = ready.run([5, 0, 2, 4, 1, 9], pg.SeededSource(1))
+    >>> made = ready.run([5, 0, 2, 4, 1, 9], pg.SeededRng(1))
     >>> sums = made.cuboid("sex", "age").values.reshape(2, 3).sum(axis=1)
     >>> bool((sums == made.cuboid("sex").values).all())
     True

@@ -2,7 +2,7 @@
 
 Every cell becomes one of the two whole numbers around it where that is possible. One known table needs running sums only, two
 are a flow problem, which has a whole solution whenever it has any, and a chain of them is a chain of flows. Other
-combinations are decided by CP-SAT while they are small. ``docs/proofs/cubes-consistency.md``, section 4. Sees noisy
+combinations are decided by CP-SAT while they are small. ``docs/explanation/proofs/cubes-consistency.md``, section 4. Sees noisy
 numbers only.
 """
 

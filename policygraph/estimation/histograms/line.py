@@ -32,7 +32,7 @@ def isotonic_lines(cells: Any, shape: tuple[int, int, int], *, exact_total: bool
 
     Notes
     -----
-    The projection on 0 <= f_1 <= ... <= f_(n-1) <= N is the isotonic regression clipped to [0, N] (``docs/proofs/isotonic.md``),
+    The projection on 0 <= f_1 <= ... <= f_(n-1) <= N is the isotonic regression clipped to [0, N] (``docs/explanation/proofs/isotonic.md``),
     found by pooling adjacent violators in linear time. Rounding to the nearest whole number keeps the order and the ends.
 
     Examples

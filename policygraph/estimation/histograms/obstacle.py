@@ -1,7 +1,7 @@
 """Non-negative cells at the least change of noisy edges. Owns :func:`nearest_forest` and :func:`nearest_graph`.
 
 Both solve min |w|^2 subject to x + P w >= 0 exactly but for the errors of floats, by a set of cells that only grows;
-``docs/proofs/isotonic.md`` proves that it ends at the optimum. Graphs of many cells start from a set that is almost right, and
+``docs/explanation/proofs/isotonic.md`` proves that it ends at the optimum. Graphs of many cells start from a set that is almost right, and
 their rounds are counted.
 """
 

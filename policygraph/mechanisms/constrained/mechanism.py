@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from policygraph.curator.noise import Source, discrete_gaussian, discrete_laplace
+from policygraph.curator.noise import Rng, discrete_gaussian, discrete_laplace
 from policygraph.effort import SECOND
 from policygraph.errors import InputError, RefusedError
 from policygraph.mechanisms.additive import Additive
@@ -87,7 +87,7 @@ class Confined(Calibrated):
         """The basis of the free lattice, one row for each answer."""
         return _int64(self.free.basis)
 
-    def drawn(self, shape: tuple[int, ...], source: Source) -> Ints:
+    def drawn(self, shape: tuple[int, ...], source: Rng) -> Ints:
         """Independent noise of the measured numbers."""
         if self.parameter == 0:
             return np.zeros(shape, dtype=np.int64)
@@ -109,12 +109,12 @@ class Confined(Calibrated):
         self.policy.system.check(counts)
         return counts
 
-    def noisy(self, table: Any, source: Source) -> Ints:
+    def noisy(self, table: Any, source: Rng) -> Ints:
         made: Ints = self.noisy_many(table, 1, source)[0]
         return made
 
     @abstractmethod
-    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
         """Return n independent outputs, one in each row."""
 
     @cached_property
@@ -128,7 +128,7 @@ class Confined(Calibrated):
     def within_95(self, part: int) -> float | Floats:
         return self._of_part(self.errors[1], part)
 
-    def record(self, source: Source, parts: list[dict[str, Any]]) -> dict[str, Any]:
+    def record(self, source: Rng, parts: list[dict[str, Any]]) -> dict[str, Any]:
         made = super().record(source, parts)
         if self.free.basis.size <= SHOWN:
             made["free_basis"] = self.basis.T.tolist()
@@ -139,7 +139,7 @@ class Confined(Calibrated):
 class KernelNoise(Confined):
     """Independent noise on the free coordinates; the answers move along the basis."""
 
-    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
         counts = self.checked(table)
         answers = self.query.answer(counts)
         noise = self.drawn((n, self.free.rank), source)
@@ -177,7 +177,7 @@ class FittedNoise(Confined):
         """Least-squares coefficients of a vector of answers in the basis (floats: post-processing)."""
         return np.linalg.pinv(self.basis.astype(np.float64))
 
-    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
         counts = self.checked(table)
         answers = self.query.answer(counts)
         noisy = self.drawn((n, len(answers)), source) + answers
@@ -234,7 +234,7 @@ class Kernel(Mechanism):
     >>> ready = Kernel().calibrate(pg.queries.identity(domain), policy, pg.Epsilon(1))
     >>> ready.parameter, ready.free.rank
     (Fraction(1, 1), 1)
-    >>> made = ready.run([4, 3, 2, 3], pg.SeededSource(1)).values().reshape(2, 2)
+    >>> made = ready.run([4, 3, 2, 3], pg.SeededRng(1)).values().reshape(2, 2)
     >>> made.sum(axis=1).tolist(), made.sum(axis=0).tolist()
     ([7, 5], [6, 6])
 
@@ -279,7 +279,7 @@ class Fitted(Mechanism):
     >>> domain = pg.Domain({"a": 2, "b": 3})
     >>> policy = pg.Policy(domain, constraints=[pg.Cuboid("a")])
     >>> ready = Fitted().calibrate(pg.queries.identity(domain), policy, pg.Epsilon(1))
-    >>> made = ready.run([4, 3, 2, 3, 0, 1], pg.SeededSource(1)).values().reshape(2, 3)
+    >>> made = ready.run([4, 3, 2, 3, 0, 1], pg.SeededRng(1)).values().reshape(2, 3)
     >>> made.sum(axis=1).tolist()
     [9, 4]
     """

@@ -1,7 +1,7 @@
 """Cubes: few cuboids measured, all published, agreeing with each other. Owns :class:`Cube` and :class:`CubeNoise`.
 
 A strategy chooses without data what to measure; the noise is scaled to the certified sensitivity of that; everything
-after the noisy numbers is post-processing (``docs/proofs/cubes.md``).
+after the noisy numbers is post-processing (``docs/explanation/proofs/cubes.md``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from policygraph.curator.counting.counts import DENSE
-from policygraph.curator.noise import Source, discrete_gaussian, discrete_laplace
+from policygraph.curator.noise import Rng, discrete_gaussian, discrete_laplace
 from policygraph.errors import InputError, RefusedError
 from policygraph.estimation.cubes.cells import finest, union
 from policygraph.estimation.cubes.errors import cell_factors, published_errors, within_all
@@ -181,12 +181,12 @@ class CubeNoise(Calibrated):
                 code="query.overflow",
             )
 
-    def noisy(self, table: Any, source: Source) -> Ints:
+    def noisy(self, table: Any, source: Rng) -> Ints:
         """The noisy measured numbers, followed by the known cuboids and facts, which have no noise."""
         made: Ints = self.noisy_many(table, 1, source)[0]
         return made
 
-    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
         """Return n independent outputs of :meth:`noisy`, one in each row."""
         self.check(table)
         masks = [self.lattice.mask(names) for names in self.choice.sets]
@@ -257,7 +257,7 @@ class CubeNoise(Calibrated):
         height = (self.measured.height if self.measured else 0) + sum(sizes) + len(self.facts)
         self._tables(np.zeros(height, dtype=np.int64))
 
-    def publish(self, points: Ints, source: Source) -> CubeRelease:
+    def publish(self, points: Ints, source: Rng) -> CubeRelease:
         try:
             made, fitted = self._tables(points)
         except RefusedError as cause:
@@ -277,7 +277,7 @@ class CubeNoise(Calibrated):
             tuple(tables), self.record(source, parts), None if fitted is None else tuple(estimates)
         )
 
-    def record(self, source: Source, parts: list[dict[str, Any]]) -> dict[str, Any]:
+    def record(self, source: Rng, parts: list[dict[str, Any]]) -> dict[str, Any]:
         made = super().record(source, parts)
         made["cube"] = {
             "kind": self.choice.kind,

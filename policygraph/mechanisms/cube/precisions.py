@@ -1,7 +1,7 @@
 """The best precisions of interactions for Gaussian noise. Owns :func:`optimal_precisions`.
 
 With precisions q_S the variances are sums of g_S / q_S and the cost is the largest of some sums of b_S q_S: a geometric
-program, convex in the logarithms of q, with a concave dual (Theorem 4 of ``docs/proofs/cubes.md``).
+program, convex in the logarithms of q, with a concave dual (Theorem 4 of ``docs/explanation/proofs/cubes.md``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Unequal noise. Owns :class:`Unequal` and :class:`Fourier`.
 
 Least total or least maximal variance after least squares, and interactions measured directly. For zCDP without public facts the optimum over all interactions has a closed form at given multipliers, and the
-multipliers solve a concave problem, so that a proved bound comes with it (Theorem 4 of ``docs/proofs/cubes.md``).
+multipliers solve a concave problem, so that a proved bound comes with it (Theorem 4 of ``docs/explanation/proofs/cubes.md``).
 Otherwise cuboids are weighed (``weighing``).
 """
 

@@ -1,7 +1,7 @@
 """What no unequal noise on cuboids can beat, for pure epsilon. Owns :func:`least_value`.
 
 The problem is not convex, but a convex one lies below it: precisions, sums of squares of weights, are at most the squares of sums of weights. Its dual bound is a
-closed form at given shares (Theorem 5 of ``docs/proofs/cubes.md``).
+closed form at given shares (Theorem 5 of ``docs/explanation/proofs/cubes.md``).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from policygraph.curator.noise import Source
+from policygraph.curator.noise import Rng
 from policygraph.curator.noise.enclosure import Weights, exp_neg
 from policygraph.curator.noise.inversion import Law, Table
 from policygraph.errors import InputError
@@ -86,11 +86,11 @@ class TableNoise(Calibrated):
         """Where each table stands in the list."""
         return {table.tobytes(): at for at, table in enumerate(self.graph.tables)}
 
-    def noisy(self, table: Any, source: Source) -> Ints:
+    def noisy(self, table: Any, source: Rng) -> Ints:
         made: Ints = self.noisy_many(table, 1, source)[0]
         return made
 
-    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
         """Return n independent outputs, one in each row."""
         counts = np.asarray(table.vector() if hasattr(table, "vector") else table, dtype=np.int64).ravel()
         at = self.places.get(counts.tobytes())
@@ -177,14 +177,14 @@ class Exponential(Mechanism):
     >>> ready = Exponential().calibrate(pg.queries.identity(domain), policy, pg.Epsilon(1))
     >>> len(ready.graph.tables), ready.rate
     (2, Fraction(1, 1))
-    >>> made = ready.run([2, 1, 2, 0], pg.SeededSource(1))
+    >>> made = ready.run([2, 1, 2, 0], pg.SeededRng(1))
     >>> int(made.values().sum()), int(made.values().min()) >= 0
     (5, True)
 
     Notes
     -----
     With rate r the loss is at most 2 r, so that half the asked epsilon is used as the rate; if every table has equally many
-    tables at each distance, the loss is r and all of it is used (``docs/proofs/exponential-tables.md``).
+    tables at each distance, the loss is r and all of it is used (``docs/explanation/proofs/exponential-tables.md``).
     """
 
     limit: int = LIMIT
@@ -209,7 +209,7 @@ class Exponential(Mechanism):
         return TableNoise(self.name, query, policy, loss, graph, rate)
 
 
-def _uniform(below: int, n: int, source: Source) -> Ints:
+def _uniform(below: int, n: int, source: Rng) -> Ints:
     """Return n exactly uniform integers from 0 to below - 1: words past the last whole multiple are drawn again."""
     out = np.zeros(n, dtype=np.int64)
     last = np.uint64((1 << 64) // below * below - 1)

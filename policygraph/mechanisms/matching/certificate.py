@@ -1,6 +1,6 @@
 """The proof that a cover by pairs and singles is cheapest. Owns :class:`Certificate`.
 
-Everything is checked in whole numbers and without the solver: ``docs/proofs/matching-partition.md`` has the argument.
+Everything is checked in whole numbers and without the solver: ``docs/explanation/proofs/matching-partition.md`` has the argument.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Partition privately, count the buckets, spread the counts. Owns :class:`Partitioned`.
 
 Step 1 chooses buckets with a part of epsilon, step 2 releases their counts under the merged policy with the rest, step 3
-gives every cell of a bucket the same share. The arguments are ``docs/proofs/supervertices.md`` and the page of the
+gives every cell of a bucket the same share. The arguments are ``docs/explanation/proofs/supervertices.md`` and the page of the
 partitioner.
 """
 
@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from policygraph.curator.noise import Source
+from policygraph.curator.noise import Rng
 from policygraph.errors import InputError
 from policygraph.exact import Exact, as_fraction, show
 from policygraph.mechanisms.base import (
@@ -74,12 +74,12 @@ class BucketNoise(Calibrated):
     def noise(self) -> Noise:
         return self.second.noise
 
-    def noisy(self, table: Any, source: Source) -> Ints:
+    def noisy(self, table: Any, source: Rng) -> Ints:
         """Return noisy counts of the buckets."""
         made: Ints = self.noisy_many(table, 1, source)[0]
         return made
 
-    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
         sums = self.partition.sums(read_counts(table, self.partition.size))
         return answers_of(self.second, self.second.noisy_many(sums, n, source))
 
@@ -111,7 +111,7 @@ class BucketNoise(Calibrated):
             "deviations are those of the noise only, and the error of spreading comes on top.",
         ]
 
-    def record(self, source: Source, parts: list[dict[str, Any]]) -> dict[str, Any]:
+    def record(self, source: Rng, parts: list[dict[str, Any]]) -> dict[str, Any]:
         for part in parts:
             part["integer"] = False
         made = super().record(source, parts)
@@ -140,11 +140,11 @@ class PartitionedNoise(Calibrated):
     """What else the partitioner was told, for :attr:`settings`."""
     _ready: dict[Partition, BucketNoise] = field(default_factory=dict, repr=False, compare=False)
 
-    def choose(self, table: Any, source: Source) -> Partition:
+    def choose(self, table: Any, source: Rng) -> Partition:
         """Step 1: a partition that is private at the loss of the partitioner, or the given one."""
         return self.choose_many(table, 1, source)[0]
 
-    def choose_many(self, table: Any, n: int, source: Source) -> list[Partition]:
+    def choose_many(self, table: Any, n: int, source: Rng) -> list[Partition]:
         """Step 1, n times independently."""
         if isinstance(self.chooser, Partition):
             return [self.chooser] * n
@@ -197,12 +197,12 @@ class PartitionedNoise(Calibrated):
     def _expected(self) -> BucketNoise:
         return self.on(self.chooser) if isinstance(self.chooser, Partition) else self.finest
 
-    def noisy(self, table: Any, source: Source) -> Ints:
+    def noisy(self, table: Any, source: Rng) -> Ints:
         """Return the whole output: for each cell the number of its bucket, then for each cell the count of its bucket."""
         made: Ints = self.noisy_many(table, 1, source)[0]
         return made
 
-    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
         chosen = self.choose_many(table, n, source)
         alike: dict[Partition, list[int]] = {}
         for at, partition in enumerate(chosen):
@@ -230,7 +230,7 @@ class PartitionedNoise(Calibrated):
         second = self._expected.second
         return f"{self.about}; {self.then!r}; {second.mechanism} {second.settings}".strip()
 
-    def run(self, table: Any, source: Source) -> Release:
+    def run(self, table: Any, source: Rng) -> Release:
         if hasattr(table, "vector"):
             self.query.check_domain(table.domain)
         else:
@@ -272,7 +272,7 @@ class Partitioned(Mechanism):
     >>> domain = pg.Domain({"age": 8})
     >>> policy = pg.Policy(domain, pg.PolicyGraph.line(domain))
     >>> ready = Partitioned().calibrate(pg.queries.identity(domain), policy, pg.Epsilon(40))
-    >>> release = ready.run([5, 5, 5, 5, 0, 0, 0, 0], pg.SeededSource(1))
+    >>> release = ready.run([5, 5, 5, 5, 0, 0, 0, 0], pg.SeededRng(1))
     >>> release.values().tolist()
     [5.0, 5.0, 5.0, 5.0, 0.0, 0.0, 0.0, 0.0]
     >>> release.record["partition"]["labels"]

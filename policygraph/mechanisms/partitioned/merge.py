@@ -1,6 +1,6 @@
 """Supervertices: the policy graph of the buckets. Owns :func:`merge_graph` and :func:`merge_policy`.
 
-The argument is ``docs/proofs/supervertices.md``.
+The argument is ``docs/explanation/proofs/supervertices.md``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Strategies along one axis. Owns :class:`Tree` and :class:`Haar`: integer rows over positions, with their inverse Gram matrix.
 
 No matrix is inverted: the inverse of A^T A is a sum of rank-one pieces, one for each node of a tree, found in one sweep from
-the leaves (the argument is ``docs/proofs/strategies.md``).
+the leaves (the argument is ``docs/explanation/proofs/strategies.md``).
 """
 
 from __future__ import annotations

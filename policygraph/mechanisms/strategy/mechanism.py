@@ -1,7 +1,7 @@
 """Measure other rows than those asked for. Owns :class:`MatrixMechanism`.
 
 An integer matrix A is measured with noise, and the answers are W A^+ of the noisy measurements: post-processing. The argument is
-``docs/proofs/strategies.md``.
+``docs/explanation/proofs/strategies.md``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from policygraph.curator.noise import (
-    Source,
+    Rng,
     discrete_gaussian,
     discrete_laplace,
     gaussian_variance,
@@ -103,12 +103,12 @@ class StrategyNoise(Calibrated):
         known = self.strategy.base.fixed
         return np.zeros(0, dtype=np.int64) if known is None else known.answer(cells)
 
-    def noisy(self, table: Any, source: Source) -> Ints:
+    def noisy(self, table: Any, source: Rng) -> Ints:
         """Return the whole output: the noisy measurements, then the numbers that no move changes."""
         made: Ints = self.noisy_many(table, 1, source)[0]
         return made
 
-    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
         """Return n independent outputs, one in each row (for audits)."""
         cells = np.asarray(table.vector() if hasattr(table, "vector") else table, dtype=np.int64).reshape(-1)
         answers = self.strategy.answer(cells)
@@ -135,7 +135,7 @@ class StrategyNoise(Calibrated):
     def settings(self) -> str:
         return self.strategy.fingerprint
 
-    def publish(self, points: Ints, source: Source) -> Release:
+    def publish(self, points: Ints, source: Rng) -> Release:
         """Make a release of an output of :meth:`noisy` (post-processing)."""
         return super().publish(self.answers(points), source)  # type: ignore[arg-type]
 
@@ -202,7 +202,7 @@ class StrategyNoise(Calibrated):
         )
         return out
 
-    def record(self, source: Source, parts: list[dict[str, Any]]) -> dict[str, Any]:
+    def record(self, source: Rng, parts: list[dict[str, Any]]) -> dict[str, Any]:
         for part in parts:
             part["integer"] = False
         made = super().record(source, parts)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from policygraph.curator.noise import Source
+from policygraph.curator.noise import Rng
 from policygraph.errors import InputError
 from policygraph.mechanisms.additive import Additive
 from policygraph.mechanisms.base import (
@@ -63,11 +63,11 @@ class OnForest(Calibrated):
     def noise(self) -> Noise:
         return self.inner.noise
 
-    def noisy(self, table: Any, source: Source) -> Ints:
+    def noisy(self, table: Any, source: Rng) -> Ints:
         made: Ints = self.noisy_many(table, 1, source)[0]
         return made
 
-    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
         """Return n independent outputs, one in each row (for audits)."""
         return self._answers(table, lambda values: self.inner.noisy_many(values, n, source))
 
@@ -155,7 +155,7 @@ class Transformed(Mechanism):
     >>> domain = pg.Domain({"age": 4})
     >>> policy = pg.Policy(domain, pg.PolicyGraph.line(domain))
     >>> ready = Transformed(pg.Laplace()).calibrate(pg.queries.identity(domain), policy, pg.Epsilon(1))
-    >>> int(ready.run([3, 0, 4, 1], pg.SeededSource(3)).values().sum())
+    >>> int(ready.run([3, 0, 4, 1], pg.SeededRng(3)).values().sum())
     8
     """
 

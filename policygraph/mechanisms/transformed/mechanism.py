@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from policygraph.curator.noise import (
-    Source,
+    Rng,
     discrete_gaussian,
     discrete_laplace,
 )
@@ -93,18 +93,18 @@ class EdgeNoise(Calibrated):
                 code="query.overflow",
             )
 
-    def _drawn(self, shape: tuple[int, ...], source: Source) -> Ints:
+    def _drawn(self, shape: tuple[int, ...], source: Rng) -> Ints:
         draw = discrete_laplace if isinstance(self.loss, Epsilon) else discrete_gaussian
         noise = draw(self.parameter, shape, source)
         noise[..., self.reduction.fixed] = 0
         return noise
 
-    def noisy_cells(self, table: Any, source: Source) -> Ints:
+    def noisy_cells(self, table: Any, source: Rng) -> Ints:
         """Return all cells with noise along the edges: what every answer is computed from."""
         made: Ints = self.noisy_cells_many(table, 1, source)[0]
         return made
 
-    def noisy_cells_many(self, table: Any, n: int, source: Source) -> Ints:
+    def noisy_cells_many(self, table: Any, n: int, source: Rng) -> Ints:
         """Return n independent outputs of :meth:`noisy_cells`, one in each row."""
         cells = np.asarray(table.vector() if hasattr(table, "vector") else table, dtype=np.int64).reshape(-1)
         drawn = self._drawn((n, self.reduction.width), source)
@@ -122,11 +122,11 @@ class EdgeNoise(Calibrated):
             return isotonic_lines(made, (n * outer, length, inner), exact_total=exact).reshape(n, -1)
         return np.stack([consistent(self.reduction, row) for row in made])
 
-    def noisy(self, table: Any, source: Source) -> Ints:
+    def noisy(self, table: Any, source: Rng) -> Ints:
         made: Ints = self.noisy_many(table, 1, source)[0]
         return made
 
-    def noisy_many(self, table: Any, n: int, source: Source) -> Ints:
+    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
         """Return n independent outputs, one in each row."""
         made = self.noisy_cells_many(table, n, source)
         return made if self.query.is_identity else np.stack([self.query.answer(row) for row in made])
@@ -195,7 +195,7 @@ class EdgeNoise(Calibrated):
             )
         return out
 
-    def record(self, source: Source, parts: list[dict[str, Any]]) -> dict[str, Any]:
+    def record(self, source: Rng, parts: list[dict[str, Any]]) -> dict[str, Any]:
         made = super().record(source, parts)
         made["transform"] = {
             "stretch": self.reduction.stretch,
@@ -289,7 +289,7 @@ class TransformedConsistent(Mechanism):
     >>> domain = pg.Domain({"age": 5})
     >>> policy = pg.Policy(domain, pg.PolicyGraph.line(domain))
     >>> ready = TransformedConsistent().calibrate(pg.queries.identity(domain), policy, pg.Epsilon(1))
-    >>> made = ready.run([3, 0, 0, 0, 9], pg.SeededSource(3)).values()
+    >>> made = ready.run([3, 0, 0, 0, 9], pg.SeededRng(3)).values()
     >>> int(made.sum()), bool((made >= 0).all())
     (12, True)
     """

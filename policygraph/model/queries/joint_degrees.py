@@ -35,7 +35,7 @@ class JointDegrees(NetworkStatistic):
     Notes
     -----
     One edge more changes the degrees of its ends u and v, and with them the place of every other edge there: by at most 4 min(V - 2,
-    largest - 1) + 1 in all, since a node keeps its place once its degree has reached ``largest`` (``docs/proofs/networks.md``, Theorem 11).
+    largest - 1) + 1 in all, since a node keeps its place once its degree has reached ``largest`` (``docs/explanation/proofs/networks.md``, Theorem 11).
     """
 
     def __init__(self, domain: Network, largest: int) -> None:

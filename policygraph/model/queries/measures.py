@@ -51,7 +51,7 @@ class MeasureQuery(Query):
     The integers that noise is added to: for a table of weight t the sum over its records of t p (f y - o), with y the value in
     units; plain sums have p = f = 1 and o = 0, centred ones f = 2 and o = lowest + highest (half units, so that the middle
     is a whole number). Averages have t q times the count beside it, with q / p = balance times the span. With balance 1 the
-    worst first-order variance of an average over all averages within the range is least (``docs/proofs/measures.md``).
+    worst first-order variance of an average over all averages within the range is least (``docs/explanation/proofs/measures.md``).
 
     Examples
     --------

@@ -43,7 +43,7 @@ class ProjectedMixing(NetworkStatistic):
     -----
     The pairs of each two groups are projected by themselves, in a fixed order of all node pairs: an edge is kept if both its ends
     have fewer kept edges of this kind than the cap. One node changes each count of its group by at most the cap, and no
-    other count (``docs/proofs/networks.md``, Theorem 10).
+    other count (``docs/explanation/proofs/networks.md``, Theorem 10).
     """
 
     def __init__(

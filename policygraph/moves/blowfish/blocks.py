@@ -1,7 +1,7 @@
 """A sharper bound on the length of minimal zero-sum multisets, by listing blocks.
 
 Owns :func:`block_bound`. May import :mod:`policygraph.effort`, :mod:`policygraph.errors` and the modules ``blowfish_problem`` and
-``blowfish_minimal``. Theorem: ``docs/proofs/blowfish-constraints.md``, section 6 (v).
+``blowfish_minimal``. Theorem: ``docs/explanation/proofs/blowfish-constraints.md``, section 6 (v).
 """
 
 from __future__ import annotations

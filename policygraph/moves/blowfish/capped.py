@@ -2,7 +2,7 @@
 
 At most m records are added to the histogram and at most m removed. The records behind such a change can be more than m: a
 record that leaves a cell and another that enters it do not show. May import ``blowfish_problem``. Proof:
-``docs/proofs/blowfish-constraints.md``, section 8.
+``docs/explanation/proofs/blowfish-constraints.md``, section 8.
 """
 
 from __future__ import annotations

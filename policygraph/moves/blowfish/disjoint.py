@@ -2,7 +2,7 @@
 
 Owns :class:`ClassFacts`, what has to be known of a huge domain, and :func:`longest_disjoint`, the histogram's
 sensitivity from it without a matrix of cells. May import :mod:`policygraph.effort`, :mod:`policygraph.errors` and ``blowfish_`` modules.
-Theorems: ``docs/proofs/blowfish-constraints.md``, sections 4 and 5.
+Theorems: ``docs/explanation/proofs/blowfish-constraints.md``, sections 4 and 5.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Open this file first. It owns :func:`blowfish_moves` (list them) and :func:`long
 change a query). ``blowfish_problem`` checks the input, ``blowfish_records`` tests a pair of data sets,
 ``blowfish_minimal`` lists zero-sum multisets, ``blowfish_realise`` chooses cells, ``blowfish_disjoint`` treats
 disjoint counts on huge domains, ``blowfish_published`` the bound of the paper. Proofs:
-``docs/proofs/blowfish-constraints.md``. May import :mod:`policygraph.effort`, :mod:`policygraph.errors`, :mod:`policygraph.exact`, ``blowfish_`` modules.
+``docs/explanation/proofs/blowfish-constraints.md``. May import :mod:`policygraph.effort`, :mod:`policygraph.errors`, :mod:`policygraph.exact`, ``blowfish_`` modules.
 
 Two data sets of named records are neighbours iff both meet the facts, the set T of secret pairs in which they
 differ is not empty, and no third data set that meets the facts (a) differs from the first in a non-empty proper part

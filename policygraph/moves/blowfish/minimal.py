@@ -2,7 +2,7 @@
 
 Owns :func:`minimal_sums` (any differences), :func:`simple_cycles` (affinely independent classes),
 :func:`affinely_independent` and :func:`length_bound`. May import :mod:`policygraph.effort`, :mod:`policygraph.errors` and
-``blowfish_problem``. Theorems: ``docs/proofs/blowfish-constraints.md``, sections 3 and 6.
+``blowfish_problem``. Theorems: ``docs/explanation/proofs/blowfish-constraints.md``, sections 3 and 6.
 """
 
 from __future__ import annotations
@@ -269,7 +269,7 @@ def length_bound(vectors: Sequence[Vector]) -> tuple[int, str]:
 
     Notes
     -----
-    Four bounds, all proved in ``docs/proofs/blowfish-constraints.md``: (i) one coordinate after the other
+    Four bounds, all proved in ``docs/explanation/proofs/blowfish-constraints.md``: (i) one coordinate after the other
     (blocks that vanish in the first coordinate have length at most its width; go on with the block sums);
     (ii) Steinitz: an order exists whose partial sums, all different, stay within d times the unit ball;
     (iii) circuits: a minimal multiset is a sum of at most N - d circuits with coefficients at most 1;

@@ -1,7 +1,7 @@
 """The published bound by the graph over the constraints, with its conditions checked and its repaired form.
 
 Owns :func:`published_bound`: He, Machanavajjhala & Ding (2014), section 8, twice the longest cycle or path in the
-graph over sparse count queries. Proofs and counter-examples: ``docs/proofs/blowfish-constraints.md``, section 7.
+graph over sparse count queries. Proofs and counter-examples: ``docs/explanation/proofs/blowfish-constraints.md``, section 7.
 May import :mod:`policygraph.errors` and ``blowfish_problem``.
 """
 

@@ -143,7 +143,7 @@ def matchings(
     Notes
     -----
     Records that are absent from both data sets are left out: they can only help a third data set, so that with more of them
-    fewer pairs are neighbours (docs/proofs/blowfish-constraints.md, section 8).
+    fewer pairs are neighbours (docs/explanation/proofs/blowfish-constraints.md, section 8).
     """
     old = sorted(first)
     left = dict(sorted(Counter(second).items()))

@@ -2,7 +2,7 @@
 
 Owns :func:`single_relation` and :func:`longest_relation`; e.g. all (d-1)-way margins of d binary attributes, or both
 margins of a 2 x 2 table. May import :mod:`policygraph.effort` and the other ``blowfish_`` modules. Theorem:
-``docs/proofs/blowfish-constraints.md``, section 6 (vi).
+``docs/explanation/proofs/blowfish-constraints.md``, section 6 (vi).
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def find_submove(change: Change, known: Known) -> Move | None:
 
     Notes
     -----
-    Linear in the number of changed pairs: ``docs/proofs/degrees.md``, Theorem 2.
+    Linear in the number of changed pairs: ``docs/explanation/proofs/degrees.md``, Theorem 2.
     """
     size, parts = _parts(change, known)
     times, move = next(parts, (0, []))

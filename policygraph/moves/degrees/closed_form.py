@@ -1,6 +1,6 @@
 """The longest minimal move of an undirected graph with some known degrees, in closed form with a witness.
 
-Owns the formulas proved in ``docs/proofs/degrees.md`` and the graphs that attain them; imports
+Owns the formulas proved in ``docs/explanation/proofs/degrees.md`` and the graphs that attain them; imports
 :mod:`policygraph.errors` and :mod:`alternating_change` only.
 """
 
@@ -210,7 +210,7 @@ def longest_degree_move(
     -----
     A minimal move is a closed alternating walk, or one between unknown nodes, whose repeated nodes are cut vertices
     between exactly two blocks; with h blocks beside the first, n nodes carry n + h edges (closed) or n + 1 + h
-    (between unknown nodes). How many blocks n nodes can hold is Theorem 3 of ``docs/proofs/degrees.md``:
+    (between unknown nodes). How many blocks n nodes can hold is Theorem 3 of ``docs/explanation/proofs/degrees.md``:
     with all degrees known 6j, 6j, 6j + 2, 6j + 4 for V = 4j + 1 .. 4j + 4. Time O(nodes).
     """
     count = as_count(nodes, "nodes", 1)

@@ -1,7 +1,7 @@
 """Secret edges of a simple network under public facts: node pairs are the records, each joined or not.
 
 Owns the definition of neighbours for a policy graph that only says which edges may not be told from their absence
-(``docs/proofs/networks.md``, Theorem 8).
+(``docs/explanation/proofs/networks.md``, Theorem 8).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The walk that takes minimal moves out of a balanced change, whatever graph it lives on.
 
 Owns one algorithm, used for bipartite and for undirected move graphs alike; imports
-:mod:`policygraph.errors` only. The theorem behind it is section 2 of ``docs/proofs/degrees.md``.
+:mod:`policygraph.errors` only. The theorem behind it is section 2 of ``docs/explanation/proofs/degrees.md``.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def peel(
     Arriving at a bound vertex over a + edge the walk leaves over a - edge, so it can stop at a free vertex only.
     A return to a vertex after an even number of edges closes a balanced part. A return after an odd number does
     not, a second one does; two vertices that cross (v, u, v, u) hold a balanced part too. What is cut out first is
-    minimal (``docs/proofs/degrees.md``, Theorem 2). The first move appears after O(edges) steps. A whole
+    minimal (``docs/explanation/proofs/degrees.md``, Theorem 2). The first move appears after O(edges) steps. A whole
     decomposition takes O(edges) steps, the size of the output, and O(vertices) for each uncrossing; on a
     bipartite graph every return is even and nothing is ever uncrossed.
     """

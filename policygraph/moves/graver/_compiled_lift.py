@@ -1,7 +1,7 @@
 """Compiled inner loop of the lifting step; imported only when a step is large enough to pay for numba.
 
 Owns ``pair_rows`` and the hash table it fills.
-``docs/proofs/graver.md`` names each test made here.
+``docs/explanation/proofs/graver.md`` names each test made here.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def graver_basis(
     -----
     A non-zero g in the kernel is minimal when no other non-zero kernel vector h has the same signs and no larger
     entries. Cells with equal columns are merged first, the merged problem is solved by project and lift, and the
-    merged moves are spread over the cells of each class. Proofs: ``docs/proofs/graver.md``.
+    merged moves are spread over the cells of each class. Proofs: ``docs/explanation/proofs/graver.md``.
     """
     rows = as_integer_matrix(matrix)
     limits = Limits(max_moves, Effort() if effort is None else effort, max_norm)

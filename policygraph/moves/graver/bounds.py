@@ -2,7 +2,7 @@
 
 Owns the determinant and box bounds of any matrix, and the swap problem, whose longest sequence bounds the moves of
 every table with the same classes, however many classes there are. Proofs:
-``docs/proofs/graver.md``.
+``docs/explanation/proofs/graver.md``.
 """
 
 from __future__ import annotations

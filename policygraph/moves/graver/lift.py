@@ -1,6 +1,6 @@
 """Project and lift: the minimal vectors of a kernel lattice, one coordinate at a time.
 
-Owns the lifting step. ``docs/proofs/graver.md`` has the argument for every line that leaves
+Owns the lifting step. ``docs/explanation/proofs/graver.md`` has the argument for every line that leaves
 something out.
 """
 

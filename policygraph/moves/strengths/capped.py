@@ -107,7 +107,7 @@ def capped_moves(
     -----
     Removed and added part of a move are multisets of columns with equal sums, found by a linear hash that never
     separates equal sums. The move is minimal exactly when no part of the removed and no part of the added records,
-    other than both empty or both whole, have equal sums (docs/proofs/strengths.md, section 5).
+    other than both empty or both whole, have equal sums (docs/explanation/proofs/strengths.md, section 5).
     """
     read = read_matrix(matrix)
     most = MOST_ENTRIES // max(1, read.shape[1])

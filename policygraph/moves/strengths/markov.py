@@ -86,7 +86,7 @@ def markov_moves(matrix: Any, capacity: int | None = None) -> Iterator[Ints]:
     -----
     Cells with equal columns are one class. A sum of at most four signed columns vanishes only if two parts of
     at most two columns have equal sums; equal sums have equal linear hashes, so sorting the hashes of all sums
-    of two columns finds every candidate, and each is checked exactly (docs/proofs/strengths.md, section 2).
+    of two columns finds every candidate, and each is checked exactly (docs/explanation/proofs/strengths.md, section 2).
     """
     read = read_matrix(matrix)
     room = read_capacity(capacity)

@@ -10,7 +10,7 @@ worst      every minimal move                                           ``graver
 cap m      any of them with at most m records added and m removed       ``strengths_capped``
 ========== ============================================================ =============================
 
-Each is contained in the next. Proofs are in docs/proofs/strengths.md. Works on plain integer matrices (one column
+Each is contained in the next. Proofs are in docs/explanation/proofs/strengths.md. Works on plain integer matrices (one column
 for each cell).
 """
 

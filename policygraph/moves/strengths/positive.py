@@ -92,7 +92,7 @@ def is_positive(
     -----
     The pair counts when the definition holds from either of the two tables, since neighbours are symmetric, and
     Markov moves always count: both only add neighbours. With a known total the definition itself gives the
-    second (docs/proofs/strengths.md, section 3). A change that exchanges the pair but splits into smaller moves
+    second (docs/explanation/proofs/strengths.md, section 3). A change that exchanges the pair but splits into smaller moves
     is an alternative too; the search is over all kernel vectors, minimal or not.
     """
     read = read_matrix(matrix)
@@ -277,7 +277,7 @@ def positive_table(
     Without capacity and values the removed part alone is the table with the fewest alternatives, because a larger
     table only allows more. Otherwise tables and alternatives are searched in turn: each alternative met is
     forbidden for the next table, until a table has none or no table is left
-    (docs/proofs/strengths.md, section 4).
+    (docs/explanation/proofs/strengths.md, section 4).
     """
     read = read_matrix(matrix)
     change = read_vector(move, read.shape[1], "move")

@@ -60,7 +60,7 @@ def positive_moves(
     -----
     A move is kept when it or its reverse is positive on some table. A shortest alternative is a minimal move that
     holds both records, or a sum of two minimal moves without cancellation, one with each record; so a complete
-    basis decides (docs/proofs/strengths.md, section 4).
+    basis decides (docs/explanation/proofs/strengths.md, section 4).
     """
     read = read_matrix(matrix)
     listed = read_matrix(moves, "moves", read.shape[1])

@@ -4,7 +4,7 @@ Owns the questions about one given change (sub-moves, minimality, decomposition)
 :mod:`bipartite_longest` (closed forms) and :mod:`bipartite_forbidden` (arbitrary structural zeros).
 
 A table has left and right vertices (rows and columns, tails and heads, the cells of two cuboids within one value
-of their shared attributes) and a cell for each pair of them. ``docs/proofs/two-cuboids.md`` holds the proofs.
+of their shared attributes) and a cell for each pair of them. ``docs/explanation/proofs/two-cuboids.md`` holds the proofs.
 """
 
 from __future__ import annotations

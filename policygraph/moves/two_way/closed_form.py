@@ -1,6 +1,6 @@
 """The longest minimal move of a two-way table with some known sums, in closed form with a witness.
 
-Owns the formulas proved in ``docs/proofs/two-cuboids.md``. No matrix of cells is ever built.
+Owns the formulas proved in ``docs/explanation/proofs/two-cuboids.md``. No matrix of cells is ever built.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def longest_bipartite_move(
     -----
     A minimal move is a cycle in the graph of known vertices and one ground vertex for the unknown ones (one a
     side when the total is known), its entries are +1 and -1, and so the answer is the same for tables of any
-    cell capacity (``docs/proofs/two-cuboids.md``, Theorems 1 to 3). Time linear in the number of vertices.
+    cell capacity (``docs/explanation/proofs/two-cuboids.md``, Theorems 1 to 3). Time linear in the number of vertices.
     """
     r, c = as_count(left, "left", 1), as_count(right, "right", 1)
     if loops_forbidden and r != c:

@@ -1,7 +1,7 @@
 """The longest minimal move of a two-way table with arbitrary forbidden cells (structural zeros).
 
 Owns the reduction to a longest cycle and the bracket it returns. The proof is section 5 of
-``docs/proofs/two-cuboids.md``.
+``docs/explanation/proofs/two-cuboids.md``.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def occurs(
     -----
     T and T + g are tables with these values exactly when T - g^- is a table with the values b - A g^- and, with a
     capacity c, at most c - |g| in each cell. A found table is re-checked with integers; "no" rests on no
-    single solver, within bounds that hold for every table (docs/proofs/published-values.md, section 3).
+    single solver, within bounds that hold for every table (docs/explanation/proofs/published-values.md, section 3).
     """
     read = read_matrix(matrix)
     change = read_vector(move, read.shape[1], "move")

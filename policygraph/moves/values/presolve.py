@@ -100,7 +100,7 @@ def presolve_values(matrix: Any, values: Sequence[int | None], capacity: int | N
     between the extremes of that sum; bounds are rounded to integers and repeated until they settle. A cell with
     equal bounds is the same in every table with these values, so no neighbour pair differs there, and the
     minimal moves without it are the minimal moves of the matrix without its column
-    (docs/proofs/published-values.md, section 2).
+    (docs/explanation/proofs/published-values.md, section 2).
     """
     read = read_matrix(matrix)
     told = read_values(values, read.shape[0])

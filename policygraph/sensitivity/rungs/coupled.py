@@ -1,6 +1,6 @@
 """Sensitivity under a policy graph and exact public facts together (Blowfish with constraints).
 
-Definition 4.1 of He, Machanavajjhala and Ding 2014, with repairs along non-edges; ``docs/proofs/blowfish-constraints.md``
+Definition 4.1 of He, Machanavajjhala and Ding 2014, with repairs along non-edges; ``docs/explanation/proofs/blowfish-constraints.md``
 shows that neighbours are the minimal zero-sum sets of record changes that contain a secret pair.
 """
 

@@ -1,7 +1,7 @@
 """Sensitivity under exact public facts without a policy graph: the longest minimal move.
 
 The ladder: reduction, closed form, exact search over minimal moves, proved bound, refusal. Moves that the published
-values rule out are not counted (``docs/proofs/published-values.md``).
+values rule out are not counted (``docs/explanation/proofs/published-values.md``).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _without_values(query: Query, policy: Policy, norm: Norm, effort: Effort) ->
     if (one_switch := markov_switch(query, policy)) is not None:
         change = _pairs(policy.domain, one_switch)
         value = query.change_norm(change, norm)
-        reason = "with all degrees public a Markov move switches two edges; no switch changes more (docs/proofs/networks.md)"
+        reason = "with all degrees public a Markov move switches two edges; no switch changes more (docs/explanation/proofs/networks.md)"
         return Found(value, value, Witness.of_change(change), "closed form, one switch", reason).after(*steps)
     if (cycle := capped_cycle(query, policy)) is not None and (norm == "l1" or query.is_identity):
         change = _pairs(policy.domain, cycle)
@@ -153,7 +153,7 @@ def _degrees(query: Query, policy: Policy, norm: Norm) -> Found | None:
     lower = query.change_norm(change, norm) if change else 0
     if query.is_identity:
         # Entries are +-1 in simple graphs and in directed ones, and at most 2 in undirected graphs with multiple edges
-        # (docs/proofs/degrees.md), so that the squared l2 norm is at most once or twice the l1 norm.
+        # (docs/explanation/proofs/degrees.md), so that the squared l2 norm is at most once or twice the l1 norm.
         doubled = norm == "l2" and network.capacity is None and not network.directed
         upper = 2 * length if doubled else length
     elif isinstance(query, MixingQuery):
@@ -202,7 +202,7 @@ def _restricted(policy: Policy, known: dict[str, Any], found: Degree, *, joined:
     smaller = _pairs(network, edges)
     why = (
         "a minimal move lies in one connected part of the pairs that can change, and the largest part allows at most "
-        f"{min(bound, length)} edges (docs/proofs/networks.md, Theorem 9)"
+        f"{min(bound, length)} edges (docs/explanation/proofs/networks.md, Theorem 9)"
     )
     return min(bound, length), smaller, why
 
@@ -217,7 +217,7 @@ def _undirected(policy: Policy, facts: Sequence[Any]) -> Degree:
     length, edges = longest_degree_move(network.order, mask, loops=network.loops, capacity=network.capacity)
     reason = (
         "a minimal move is an alternating walk whose repeated nodes hang odd cycles together; with "
-        f"{int(mask.sum())} of {network.order} degrees public it has at most {length} edges (docs/proofs/degrees.md)"
+        f"{int(mask.sum())} of {network.order} degrees public it has at most {length} edges (docs/explanation/proofs/degrees.md)"
     )
     return _restricted(policy, {"both": mask}, (length, _pairs(network, edges), reason))
 
@@ -245,7 +245,7 @@ def _directed(policy: Policy, facts: Sequence[Any]) -> Degree:
     )
     reason = (
         "a minimal move is a closed walk in the bipartite graph of tails and heads that visits each node with a public "
-        f"degree once; it has at most {length} edges (docs/proofs/two-cuboids.md)"
+        f"degree once; it has at most {length} edges (docs/explanation/proofs/two-cuboids.md)"
     )
     return _restricted(policy, masks, (length, _pairs(network, edges), reason), joined=total)
 

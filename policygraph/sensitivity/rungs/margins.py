@@ -1,6 +1,6 @@
 """Closed forms for public whole margins of a table: none, one, two of them after reduction.
 
-Theorems 1 to 3 of ``docs/proofs/reductions.md`` and ``docs/proofs/two-cuboids.md``.
+Theorems 1 to 3 of ``docs/explanation/proofs/reductions.md`` and ``docs/explanation/proofs/two-cuboids.md``.
 """
 
 from __future__ import annotations

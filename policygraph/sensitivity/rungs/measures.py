@@ -1,4 +1,4 @@
-"""Sensitivity of sums and averages of a measure. Owns :func:`with_measure`; proofs in ``docs/proofs/measures.md``.
+"""Sensitivity of sums and averages of a measure. Owns :func:`with_measure`; proofs in ``docs/explanation/proofs/measures.md``.
 
 A record is a cell and a value; neighbours are those of the policy with any values at both ends, and two records of one cell
 with different values. Only the ends of the range matter (Theorem 2), so that everything is a closed form over the policy's

@@ -1,6 +1,6 @@
 """Sums and averages of a measure by search, on records with one of two values. Owns :func:`under_facts`, :func:`two_values`.
 
-Only the ends of the range matter (Theorem 2 of ``docs/proofs/measures.md``), so that an engine on twice as many cells answers for
+Only the ends of the range matter (Theorem 2 of ``docs/explanation/proofs/measures.md``), so that an engine on twice as many cells answers for
 any range: that of minimal moves under public facts, and that of minimal sets of changes when there is a graph as well.
 """
 

@@ -1,6 +1,6 @@
 """Counts of edges between groups under public degrees: bounds that use the groups, and pairs of networks that come close.
 
-Owns the bound of ``docs/proofs/networks.md`` (Theorems 1 and 2) and its witness.
+Owns the bound of ``docs/explanation/proofs/networks.md`` (Theorems 1 and 2) and its witness.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def mixing_bound(query: MixingQuery, policy: Policy, length: int, norm: Norm) ->
         bound -= bound % 2
     reason = (
         f"outside the largest group a minimal move has few edges, and what the counts gain they lose elsewhere: at most {bound} "
-        "in all (docs/proofs/networks.md)"
+        "in all (docs/explanation/proofs/networks.md)"
     )
     if norm == "l1":
         return bound, reason
@@ -131,7 +131,7 @@ def markov_switch(query: Query, policy: Policy) -> list[tuple[int, int, int]] | 
     -----
     With all degrees public (and nothing else) a minimal move with at most four edges is a cycle of four nodes, two edges added and
     two removed. Adding one edge in each of two groups and removing two between them changes the counts by 4, or 6 in squares (4 if
-    directed), which is the most that four edges can do (``docs/proofs/networks.md``, Theorem 7).
+    directed), which is the most that four edges can do (``docs/explanation/proofs/networks.md``, Theorem 7).
     """
     network = policy.domain
     if policy.strength != "markov" or not isinstance(network, Network) or not _all_degrees(policy, network):

@@ -1,6 +1,6 @@
 """Closed form for partly public margins: some cells of one or two cuboids, the total known or not.
 
-The move graph is bipartite (``docs/proofs/two-cuboids.md``); attributes that both cuboids share split the table into
+The move graph is bipartite (``docs/explanation/proofs/two-cuboids.md``); attributes that both cuboids share split the table into
 independent slices, of which only those with different public cells differ.
 """
 
@@ -117,7 +117,7 @@ def partial_margins(policy: Policy, effort: Effort | None = None) -> Found | Non
         Witness.of_change(change) if length else None,
         "closed form, partly public margins",
         "a minimal move is a closed walk in the bipartite graph of margin cells that visits each public one at most "
-        "once, the others acting as one free vertex a side (docs/proofs/two-cuboids.md)",
+        "once, the others acting as one free vertex a side (docs/explanation/proofs/two-cuboids.md)",
         (f"slices by the shared attributes {', '.join(shared)} are independent",) if shared else (),
     )
 
@@ -159,7 +159,7 @@ def _with_zeros(
         Witness.of_change(change) if change else None,
         "longest cycle without the structural zeros",
         "a minimal move is a cycle of the bipartite graph of margin cells from which the structural zeros are deleted; "
-        "no longer cycle exists (docs/proofs/two-cuboids.md)",
+        "no longer cycle exists (docs/explanation/proofs/two-cuboids.md)",
     )
 
 

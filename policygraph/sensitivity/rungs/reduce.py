@@ -1,6 +1,6 @@
 """Reductions of a table with public margins to the part of it that matters. Owns :class:`Reduced`.
 
-Each step keeps the sensitivity of the query over the minimal moves unchanged (``docs/proofs/reductions.md``), so that
+Each step keeps the sensitivity of the query over the minimal moves unchanged (``docs/explanation/proofs/reductions.md``), so that
 the size that matters is the size of the reduced problem.
 """
 

@@ -1,7 +1,7 @@
 """Public degrees where some node pairs cannot change: structural zeros and public edges. Owns :func:`restricted_length`.
 
 The moves are the minimal ones of the degrees alone that stay off these pairs, and each lies in one connected part of the
-others (``docs/proofs/networks.md``, Theorem 9).
+others (``docs/explanation/proofs/networks.md``, Theorem 9).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Sensitivity for secret edges of a simple network under public facts: minimal moves that touch a secret pair.
 
-Every neighbour pair differs by such a move (``docs/proofs/networks.md``, Theorem 8), so that what is proved for all minimal
+Every neighbour pair differs by such a move (``docs/explanation/proofs/networks.md``, Theorem 8), so that what is proved for all minimal
 moves is a bound. Few node pairs are decided by listing.
 """
 
@@ -26,7 +26,7 @@ LISTED_PAIRS = 15
 """Up to so many node pairs all minimal moves are listed."""
 TRIED = 40
 """Most moves for which it is tried to show that they lead to a neighbour."""
-WHY = "two networks that must look alike differ by a minimal move that touches a secret pair (docs/proofs/networks.md, Theorem 8)"
+WHY = "two networks that must look alike differ by a minimal move that touches a secret pair (docs/explanation/proofs/networks.md, Theorem 8)"
 
 
 def secret_pairs(query: Query, policy: Policy, norm: Norm, effort: Effort, secret: Ints) -> Found:

@@ -1,6 +1,6 @@
 """How much one neighbour step changes a network statistic. Owns :func:`statistic_bound` and :class:`StatisticBound`.
 
-The theorems are in ``docs/proofs/networks.md``. What they do not cover is refused.
+The theorems are in ``docs/explanation/proofs/networks.md``. What they do not cover is refused.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _nodes(statistic: NetworkStatistic, norm: Norm) -> tuple[int, str]:
         reach = statistic.reach()
         return int((reach if norm == "l1" else reach * reach).sum(axis=1).max()), (
             "all edges of one node change the counts of its group by at most the cap each, and no others "
-            "(docs/proofs/networks.md, Theorem 10)"
+            "(docs/explanation/proofs/networks.md, Theorem 10)"
         )
     if not isinstance(statistic, ProjectedDegreeTail):
         raise RefusedError(
@@ -141,7 +141,7 @@ def _nodes(statistic: NetworkStatistic, norm: Norm) -> tuple[int, str]:
     value = 2 * statistic.cap
     return value if norm == "l1" else value * value, (
         "changing all edges of one node changes the degrees after projection by at most twice the cap in all "
-        "(docs/proofs/networks.md, Theorem 6)"
+        "(docs/explanation/proofs/networks.md, Theorem 6)"
     )
 
 
@@ -154,7 +154,7 @@ def _edges(statistic: NetworkStatistic, policy: Policy) -> tuple[int, str]:
     if isinstance(statistic, JointDegrees) and (known or _only_degrees(policy)):
         return steps + (0 if known else 4 * statistic.reach), (
             f"neighbours differ by at most {steps} edges, and by the degrees of at most {0 if known else 2} nodes "
-            "(docs/proofs/networks.md, Theorem 11)"
+            "(docs/explanation/proofs/networks.md, Theorem 11)"
         )
     one, why = _step(statistic)
     best = steps * one
@@ -163,7 +163,7 @@ def _edges(statistic: NetworkStatistic, policy: Policy) -> tuple[int, str]:
     if ends_only and best > one:
         return (
             one,
-            "a minimal move changes the degrees of unknown nodes at its two ends only (docs/proofs/networks.md, Theorem 4)",
+            "a minimal move changes the degrees of unknown nodes at its two ends only (docs/explanation/proofs/networks.md, Theorem 4)",
         )
     if isinstance(statistic, Triangles) and known:
         degrees = _published(policy)
@@ -172,7 +172,7 @@ def _edges(statistic: NetworkStatistic, policy: Policy) -> tuple[int, str]:
             if bound < best:
                 return bound, (
                     f"with these public degrees {steps // 2} edges that are removed lie in at most {bound} triangles, and so do "
-                    "those that are added (docs/proofs/networks.md, Theorem 5)"
+                    "those that are added (docs/explanation/proofs/networks.md, Theorem 5)"
                 )
     return best, reason
 

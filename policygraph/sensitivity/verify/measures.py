@@ -62,7 +62,7 @@ def measure_checks(
         out.append(("attained", found == claimed[0], f"the answers change by {found}, claimed {claimed[0]}"))
     largest = _largest(query, policy, norm)
     if largest is None:
-        out.append(("bound", None, "not recomputed here; it rests on docs/proofs/measures.md"))
+        out.append(("bound", None, "not recomputed here; it rests on docs/explanation/proofs/measures.md"))
     else:
         text = f"over all edges and ends of the range the largest change is {largest}, claimed {claimed[1]}"
         out.append(("bound", largest <= claimed[1], text))

@@ -121,7 +121,7 @@ def _none(
 ) -> bool | None:
     """Whether no change made of these parts, each a cell, a sign and the most records, keeps the facts within limits on the parts.
 
-    None when undecided; nothing is taken on the word of one solver (docs/proofs/solvers.md).
+    None when undecided; nothing is taken on the word of one solver (docs/explanation/proofs/solvers.md).
     """
     program = Program([0] * len(parts), [most for _, _, most in parts])
     rows: dict[tuple[int, Any], dict[int, int]] = {}

@@ -2,7 +2,7 @@
 
 Along each attribute a table is its mean and the deviations from it. Done for all attributes of all cuboids of a
 family, in place and without any matrix, this takes one pass over the cells for each attribute. Theorem 2 of
-``docs/proofs/cubes.md``.
+``docs/explanation/proofs/cubes.md``.
 """
 
 from __future__ import annotations

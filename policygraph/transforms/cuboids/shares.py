@@ -1,6 +1,6 @@
 """How measured cuboids tell blocks, and blocks make cells, as matrices. Owns :func:`shares` and :func:`cell_shares`.
 
-The formulas of Theorems 1 and 2 of ``docs/proofs/cubes.md`` entry by entry, without listing what lies between: dense for some hundred
+The formulas of Theorems 1 and 2 of ``docs/explanation/proofs/cubes.md`` entry by entry, without listing what lies between: dense for some hundred
 cuboids, sparse for thousands of low order.
 """
 

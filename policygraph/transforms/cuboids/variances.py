@@ -1,7 +1,7 @@
 """Variances of cuboids that are made from measured ones. Owns :func:`plain_factors` and :func:`fitted_factors`.
 
 All of it is free of data: the variance of a cell of a published cuboid is the variance of the noise times a factor that
-depends on sizes, weights and what is known exactly. Theorems 1 and 2 of ``docs/proofs/cubes.md``.
+depends on sizes, weights and what is known exactly. Theorems 1 and 2 of ``docs/explanation/proofs/cubes.md``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """P_G of any graph, and the choice of a transform. Owns :class:`EdgeTransform` and :func:`transform`.
 
-x = P_G x_G after Haney, Machanavajjhala and Ding (2015); the argument is ``docs/proofs/transform.md``.
+x = P_G x_G after Haney, Machanavajjhala and Ding (2015); the argument is ``docs/explanation/proofs/transform.md``.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.curator.noise import Source
+from policygraph.curator.noise import Rng
 from policygraph.curator.noise.laplace import check_scale
 from policygraph.errors import InputError
 from policygraph.mechanisms.partitioned import Partition
@@ -36,7 +36,7 @@ class Chooser(ABC):
     loss: Epsilon
 
     @abstractmethod
-    def choose(self, counts: Any, source: Source) -> Partition:
+    def choose(self, counts: Any, source: Rng) -> Partition:
         """Return a partition of the cells that is private at the loss.
 
         Parameters
@@ -47,7 +47,7 @@ class Chooser(ABC):
             Where the randomness comes from.
         """
 
-    def choose_many(self, counts: Any, n: int, source: Source) -> list[Partition]:
+    def choose_many(self, counts: Any, n: int, source: Rng) -> list[Partition]:
         """Return n independent choices; one that can draw them at once has :meth:`choose` as its case n = 1."""
         return [self.choose(counts, source) for _ in range(n)]
 

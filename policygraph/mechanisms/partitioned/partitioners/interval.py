@@ -1,6 +1,6 @@
 """Runs of neighbouring cells, chosen by least noisy cost. Owns :class:`Intervals`.
 
-The argument is ``docs/proofs/interval-partition.md``.
+The argument is ``docs/explanation/proofs/interval-partition.md``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from policygraph.curator.noise import Source, discrete_laplace
+from policygraph.curator.noise import Rng, discrete_laplace
 from policygraph.errors import InputError
 from policygraph.exact import Exact, as_fraction, show
 from policygraph.mechanisms.partitioned import Partition
@@ -73,10 +73,10 @@ class IntervalChooser(Chooser):
             return Fraction(0)
         return (2 if length > 1 else 1) * self.changes / self.loss.value
 
-    def choose(self, counts: Any, source: Source) -> Partition:
+    def choose(self, counts: Any, source: Rng) -> Partition:
         return self.choose_many(counts, 1, source)[0]
 
-    def choose_many(self, counts: Any, n: int, source: Source) -> list[Partition]:
+    def choose_many(self, counts: Any, n: int, source: Rng) -> list[Partition]:
         flat = read_counts(counts, self.size)
         along = flat if self.order is None else flat[self.order]
         aligned = self.family == "aligned"
@@ -96,7 +96,7 @@ class IntervalChooser(Chooser):
         made = {found: Partition.intervals(found, self.order) for found in set(each)}
         return [made[found] for found in each]
 
-    def _noisy(self, deviations: Ints, length: int, n: int, source: Source) -> Ints:
+    def _noisy(self, deviations: Ints, length: int, n: int, source: Rng) -> Ints:
         """Costs in sixteenths, n rows of them; exact, and of any size where 64 bits would not do."""
         costs, scale = deviations[None, :], self.scale(length)
         if scale:
@@ -151,7 +151,7 @@ class Intervals(Partitioner):
 
     Notes
     -----
-    Privacy: ``docs/proofs/interval-partition.md``. Noise of scale 2 k / epsilon goes on the cost of every run of two or
+    Privacy: ``docs/explanation/proofs/interval-partition.md``. Noise of scale 2 k / epsilon goes on the cost of every run of two or
     more cells and k / epsilon on that of every single cell, k being the most records that a neighbour step changes
     (1 for adding or removing a record, 2 for moving one). No cost is spared or clamped, sums are exact, and ties are
     broken by a fixed order.
@@ -162,9 +162,9 @@ class Intervals(Partitioner):
 
     Examples
     --------
-    >>> from policygraph.curator.noise import SeededSource
+    >>> from policygraph.curator.noise import SeededRng
     >>> ready = Intervals().calibrate(8, Fraction(1), Epsilon(100), 0.01)
-    >>> ready.choose([9, 9, 9, 9, 0, 0, 5, 5], SeededSource(1)).buckets()
+    >>> ready.choose([9, 9, 9, 9, 0, 0, 5, 5], SeededRng(1)).buckets()
     ((0, 1, 2, 3), (4, 5), (6, 7))
     """
 

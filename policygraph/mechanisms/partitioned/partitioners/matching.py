@@ -1,6 +1,6 @@
 """Buckets of one or two values that need not be neighbours, then of four, eight, ... Owns :class:`Matchings`.
 
-The argument is ``docs/proofs/matching-partition.md``.
+The argument is ``docs/explanation/proofs/matching-partition.md``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from policygraph.curator.noise import Source, discrete_laplace
+from policygraph.curator.noise import Rng, discrete_laplace
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import Exact, as_fraction, show
 from policygraph.mechanisms.matching import cheapest_cover
@@ -69,10 +69,10 @@ class MatchingChooser(Chooser):
             step *= 2
         return step
 
-    def choose(self, counts: Any, source: Source) -> Partition:
+    def choose(self, counts: Any, source: Rng) -> Partition:
         return self.choose_many(counts, 1, source)[0]
 
-    def choose_many(self, counts: Any, n: int, source: Source) -> list[Partition]:
+    def choose_many(self, counts: Any, n: int, source: Rng) -> list[Partition]:
         flat = np.clip(read_counts(counts, self.size), -TALLEST, TALLEST)
         made = [Partition.singletons(self.size)] * n
         for _ in range(self.rounds):
@@ -88,7 +88,7 @@ class MatchingChooser(Chooser):
                     made[at] = partition.coarsen(above)
         return made
 
-    def costs(self, counts: Ints, partition: Partition, n: int, source: Source) -> tuple[Ints, Ints]:
+    def costs(self, counts: Ints, partition: Partition, n: int, source: Rng) -> tuple[Ints, Ints]:
         """Noisy costs of all unions of two buckets, and of all buckets, in steps; n times independently."""
         deviations = self.step * _deviations(counts, partition)
         low, high = np.triu_indices(partition.n_buckets, 1)
@@ -103,7 +103,7 @@ class MatchingChooser(Chooser):
             singles[:, which] += self._drawn(self.scale(cells), (n, int(which.sum())), source)
         return pairs, singles
 
-    def _drawn(self, scale: Fraction, shape: tuple[int, ...], source: Source) -> Ints:
+    def _drawn(self, scale: Fraction, shape: tuple[int, ...], source: Rng) -> Ints:
         if not scale:
             return np.zeros(shape, dtype=np.int64)
         drawn = discrete_laplace(scale * self.step, shape, source)
@@ -162,7 +162,7 @@ class Matchings(Partitioner):
 
     Notes
     -----
-    Privacy: ``docs/proofs/matching-partition.md``. The pairs are all pairs, so that they depend on no data. Noise goes on the
+    Privacy: ``docs/explanation/proofs/matching-partition.md``. The pairs are all pairs, so that they depend on no data. Noise goes on the
     cost of single cells too: with noise on the pairs alone the event that a cell stays single is not private. The
     optimum is exact and certified, and ties are broken by a fixed order.
 
@@ -172,9 +172,9 @@ class Matchings(Partitioner):
 
     Examples
     --------
-    >>> from policygraph.curator.noise import SeededSource
+    >>> from policygraph.curator.noise import SeededRng
     >>> ready = Matchings().calibrate(5, Fraction(1), Epsilon(200), 1.0)
-    >>> ready.choose([7, 0, 30, 7, 0], SeededSource(1)).buckets()
+    >>> ready.choose([7, 0, 30, 7, 0], SeededRng(1)).buckets()
     ((0, 3), (1, 4), (2,))
     """
 
