@@ -11,8 +11,7 @@ import numpy as np
 
 import policygraph as pg
 from policygraph.moves.blowfish.minimal import differences, minimal_sums
-from policygraph.moves.blowfish.problem import blowfish_problem
-from policygraph.sensitivity.rungs.coupled import dense_problem
+from policygraph.moves.blowfish.problem import blowfish_problem, dense_problem
 from tests.oracles import blowfish as oracle
 
 SHAPES: list[dict[str, int]] = [{"x": 2}, {"x": 3}, {"x": 4}, {"a": 2, "b": 2}, {"x": 1}]

@@ -33,7 +33,6 @@ UPWARDS = {
     ("mechanisms", "curator"),
     ("model", "mechanisms"),
     ("model", "moves"),
-    ("moves", "sensitivity"),
     ("release", "estimation"),
 }
 """Arrows that still point up; each is to go."""

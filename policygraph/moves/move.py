@@ -243,9 +243,8 @@ def _strength(policy: Policy, table: Any, move: Move) -> Verdict:
 
 def _blowfish(policy: Policy, a: Any, b: Any) -> Verdict:
     """Some matching of the records must make the two data sets neighbours; every matching is tried."""
-    from policygraph.moves.blowfish.problem import blowfish_problem
+    from policygraph.moves.blowfish.problem import blowfish_problem, dense_problem
     from policygraph.moves.blowfish.records import decide, matchings
-    from policygraph.sensitivity.rungs.coupled import dense_problem
 
     matrix, adjacency, keep = dense_problem(policy)
     bottom = policy.graph is not None and policy.graph.bottom != "none"
@@ -320,7 +319,7 @@ def _induced_moves(policy: Policy) -> Iterator[Move]:
 
 def _blowfish_moves(policy: Policy) -> Iterator[Move]:
     from policygraph.moves.blowfish.longest import blowfish_moves
-    from policygraph.sensitivity.rungs.coupled import dense_problem
+    from policygraph.moves.blowfish.problem import dense_problem
 
     if (secret := secret_cells(policy)) is not None:
         # Some of these may lead to no neighbour of any network; none is left out.

@@ -310,7 +310,8 @@ def _crossing(policy: Policy, matrix: Ints, labels: Labels) -> Iterator[Any]:
 def _blowfish(policy: Policy, labels: Labels) -> Parallel:
     """Edges that keep the facts are the only moves if all of them do; otherwise the moves must be listed."""
     from policygraph.moves.blowfish.longest import blowfish_moves
-    from policygraph.sensitivity.rungs.coupled import DENSE_CELLS, dense_problem
+    from policygraph.moves.blowfish.problem import dense_problem
+    from policygraph.sensitivity.rungs.coupled import DENSE_CELLS
 
     if policy.graph is None:
         raise InputError("a policy without graph is not a Blowfish policy.", code="move.graph")

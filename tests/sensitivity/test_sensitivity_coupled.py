@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import policygraph as pg
-from policygraph.sensitivity.rungs.coupled import dense_problem
+from policygraph.moves.blowfish.problem import dense_problem
 from tests.strategies import SHAPES, literal_moves, power, queries, small_policies
 
 LINE4, LINE6 = pg.Domain({"x": 4}), pg.Domain({"x": 6})
@@ -101,7 +101,7 @@ def test_moves_and_verdicts():
 
 def literal(policy, most):
     """The largest histogram change over all data sets of up to so many records, straight from the definition."""
-    from policygraph.sensitivity.rungs.coupled import dense_problem
+    from policygraph.moves.blowfish.problem import dense_problem
     from tests.oracles.blowfish import moves
 
     matrix, adjacency, _ = dense_problem(policy)
@@ -137,7 +137,7 @@ def test_small_policies_against_the_definition(graph, facts):
 def test_verdicts_agree_with_the_definition_on_every_pair_of_small_tables():
     from itertools import combinations_with_replacement
 
-    from policygraph.sensitivity.rungs.coupled import dense_problem
+    from policygraph.moves.blowfish.problem import dense_problem
     from tests.oracles.blowfish import change, neighbours
 
     policy = pg.Policy(LINE4, graph=pg.PolicyGraph.line(LINE4), constraints=[pg.count({"x": [0, 1]})])

@@ -1,6 +1,7 @@
 """A policy graph and exact public facts at matrix level: cells, classes, secret pairs, repairs.
 
-Owns :class:`BlowfishProblem`, the checked input of every ``blowfish`` function. May import :mod:`policygraph.errors` only.
+Owns :class:`BlowfishProblem`, the checked input of every ``blowfish`` function, and :func:`dense_problem`, which writes a
+policy out in this form.
 
 The vertices are the cells 0 .. k-1 and, when records may appear and vanish, bottom as vertex k. Bottom counts in
 no constraint and has no cell in the histogram.
@@ -11,14 +12,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.errors import InputError
+from policygraph.errors import InputError, RefusedError
 
-__all__ = ["BlowfishProblem", "Transition", "Vector", "blowfish_problem"]
+if TYPE_CHECKING:
+    from policygraph.model.policy import Policy
+
+__all__ = ["BlowfishProblem", "Transition", "Vector", "blowfish_problem", "dense_problem"]
 
 Transition = tuple[int, int]
 """One record goes from the first vertex to the second."""
@@ -124,6 +128,21 @@ class BlowfishProblem:
             base = 2 * records * width + 1
             answer = [code * base + entry - low for code, entry in zip(answer, entries)]
         return tuple(answer)
+
+
+def dense_problem(policy: Policy) -> tuple[Any, Any, Any]:
+    """Constraint matrix, adjacency (bottom last, if there is one) and the cells they are over, zeros left out."""
+    graph = policy.graph
+    if graph is None:
+        raise RefusedError("a policy without graph is not a Blowfish policy.", code="sensitivity.graph")
+    keep = np.setdiff1d(np.arange(policy.domain.size, dtype=np.int64), policy.system.zeros)
+    matrix = policy.system.matrix()[:, keep].toarray()
+    adjacency = graph.without_bottom().adjacent(keep[:, None], keep[None, :])
+    if graph.bottom != "none":
+        joined = np.isin(keep, np.fromiter(graph.bottom_cells, dtype=np.int64))
+        adjacency = np.pad(adjacency, ((0, 1), (0, 1)))
+        adjacency[-1, :-1] = adjacency[:-1, -1] = joined
+    return matrix, adjacency, keep
 
 
 def blowfish_problem(

@@ -19,6 +19,7 @@ from policygraph.model.domain import Domain
 from policygraph.model.graphs import PolicyGraph
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Norm, Query
+from policygraph.moves.blowfish.problem import dense_problem
 from policygraph.moves.degrees.secret_pairs import secret_cells
 from policygraph.sensitivity.certificate import Witness
 from policygraph.sensitivity.found import Found
@@ -26,7 +27,7 @@ from policygraph.sensitivity.rungs.determined import public_rows
 from policygraph.sensitivity.rungs.edges import along_edges
 from policygraph.sensitivity.rungs.secret_pairs import secret_pairs
 
-__all__ = ["coupled", "dense_problem"]
+__all__ = ["coupled"]
 
 DENSE_CELLS = 400
 """Most cells for which the adjacency is written out and minimal sets of changes are listed."""
@@ -89,19 +90,6 @@ def _graph(policy: Policy) -> PolicyGraph:
     if policy.graph is None:
         raise RefusedError("a policy without graph is not a Blowfish policy.", code="sensitivity.graph")
     return policy.graph
-
-
-def dense_problem(policy: Policy) -> tuple[Any, Any, Any]:
-    """Constraint matrix, adjacency (bottom last, if there is one) and the cells they are over, zeros left out."""
-    graph = _graph(policy)
-    keep = np.setdiff1d(np.arange(policy.domain.size, dtype=np.int64), policy.system.zeros)
-    matrix = policy.system.matrix()[:, keep].toarray()
-    adjacency = graph.without_bottom().adjacent(keep[:, None], keep[None, :])
-    if graph.bottom != "none":
-        joined = np.isin(keep, np.fromiter(graph.bottom_cells, dtype=np.int64))
-        adjacency = np.pad(adjacency, ((0, 1), (0, 1)))
-        adjacency[-1, :-1] = adjacency[:-1, -1] = joined
-    return matrix, adjacency, keep
 
 
 def _dense(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Found:

@@ -18,9 +18,9 @@ from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Norm
 from policygraph.model.queries.matrices import MatrixQuery
 from policygraph.model.queries.measures import MeasureQuery
+from policygraph.moves.blowfish.problem import dense_problem
 from policygraph.sensitivity.certificate import Witness
 from policygraph.sensitivity.found import Found
-from policygraph.sensitivity.rungs.coupled import dense_problem
 
 __all__ = ["two_values", "under_facts"]
 
