@@ -1,5 +1,6 @@
 """Linear queries on cells; start at ``base``. Users reach this room as ``policygraph.queries``."""
 
+from importlib import import_module
 from typing import Any
 
 from policygraph.errors import InputError
@@ -96,6 +97,10 @@ def identity(domain: AnyDomain) -> Query:
     return AdjacencyQuery(domain) if isinstance(domain, Network) else CuboidQuery(domain, [domain.names])
 
 
+READERS = {"strategy": "policygraph.mechanisms.strategy:strategy_from_spec"}
+"""Readers of queries over tables that rooms above define, by the key that marks their plain form; loaded when one is met."""
+
+
 def from_spec(domain: AnyDomain, spec: dict[str, Any]) -> Query:
     """Make a query from its plain form (the inverse of ``to_spec``).
 
@@ -121,10 +126,10 @@ def from_spec(domain: AnyDomain, spec: dict[str, Any]) -> Query:
         if spec["boxes"] == "all ranges":
             return all_ranges(domain)
         return boxes(domain, spec["boxes"], name=spec.get("name", "boxes"))
-    if "strategy" in spec and isinstance(domain, Domain):
-        from policygraph.mechanisms.strategy import strategy_from_spec
-
-        return strategy_from_spec(domain, spec)
+    for key in READERS.keys() & spec.keys() if isinstance(domain, Domain) else ():
+        module, _, name = READERS[key].partition(":")
+        made: Query = getattr(import_module(module), name)(domain, spec)
+        return made
     if "matrix" in spec:
         return matrix_from_spec(domain, spec)
     raise InputError(
