@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,11 @@ METADATA = b"policygraph"
 Floats = npt.NDArray[np.float64]
 JSON_VALUES = 100_000
 """Tables with more numbers than this are left out of release.json and stand in the Parquet file only."""
+KINDS = {
+    "measure": "policygraph.estimation.measures:MeasureRelease",
+    "cube": "policygraph.estimation.cubes.release:CubeRelease",
+}
+"""Releases that rooms above define, by the key of the record that marks them; loaded when one is read back."""
 
 
 @dataclass(frozen=True)
@@ -270,14 +276,11 @@ class Release:
         for key in ("policy", "query"):
             if not isinstance(record[key], dict):
                 raise ValueError(key)
-        if "measure" in record:
-            from policygraph.estimation.measures import MeasureRelease
-
-            return MeasureRelease.of_table(table, record)
-        if "cube" in record:
-            from policygraph.estimation.cubes.release import CubeRelease
-
-            return CubeRelease.of_table(table, record)
+        for key, home in KINDS.items():
+            if key in record:
+                module, _, name = home.partition(":")
+                made: Release = getattr(import_module(module), name).of_table(table, record)
+                return made
         tables, start = [], 0
         for part in record["parts"]:
             piece = table.slice(start, part["height"])
