@@ -14,7 +14,7 @@ import numpy as np
 
 from policygraph.audit.exact import ExactReport
 from policygraph.audit.pairs import Ints, Pair
-from policygraph.curator.noise.enclosure import exp_neg
+from policygraph.distributions.enclosure import exp_neg
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import Exact, as_fraction, show
 from policygraph.model.loss import Epsilon, EpsilonDelta

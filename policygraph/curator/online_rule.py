@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
-from policygraph.curator.noise import gaussian_variance, laplace_variance
+from policygraph.distributions import gaussian_variance, laplace_variance
 from policygraph.errors import InputError, RefusedError
 from policygraph.estimation.online import variance_of
 from policygraph.exact import Exact

@@ -17,40 +17,17 @@ from policygraph.curator.noise import (
     Rng,
     discrete_gaussian,
     discrete_laplace,
-    gaussian_quantile,
-    gaussian_variance,
-    laplace_quantile,
-    laplace_variance,
 )
 from policygraph.errors import InputError
 from policygraph.exact import show
-from policygraph.mechanisms.base import Calibrated, Ints, Mechanism, Noise, certified, true_answers
+from policygraph.mechanisms.base import Calibrated, Ints, Mechanism, Noise, certified, noise_for, true_answers
 from policygraph.model.loss import Epsilon, Loss, Rho
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.rungs.determined import PUBLIC
 
-__all__ = ["Additive", "Gaussian", "Laplace", "for_loss", "law"]
-
-CONFIDENCE = Fraction(95, 100)
-
-
-def law(loss: Loss, parameter: Fraction) -> Noise:
-    """The discrete Laplace law of a scale for epsilon, the discrete Gaussian one of a variance for rho; none for 0.
-
-    Examples
-    --------
-    >>> law(Rho(1), Fraction(1, 2)).distribution, law(Epsilon(1), Fraction(0)).distribution
-    ('discrete Gaussian', 'none')
-    """
-    if parameter == 0:
-        return Noise("none", Fraction(0), 0.0, 0)
-    if isinstance(loss, Epsilon):
-        within = laplace_quantile(parameter, CONFIDENCE)
-        return Noise("discrete Laplace", parameter, laplace_variance(parameter), within)
-    within = gaussian_quantile(parameter, CONFIDENCE)
-    return Noise("discrete Gaussian", parameter, gaussian_variance(parameter), within)
+__all__ = ["Additive", "Gaussian", "Laplace", "for_loss"]
 
 
 @dataclass(frozen=True)
@@ -74,7 +51,7 @@ class Additive(Calibrated):
 
     @cached_property
     def noise(self) -> Noise:
-        return law(self.loss, self.parameter)
+        return noise_for(self.loss, self.parameter)
 
     def noisy(self, table: Any, source: Rng) -> Ints:
         made: Ints = self.noisy_many(table, 1, source)[0]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, isqrt
@@ -18,6 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from policygraph.curator.noise import Rng
+from policygraph.distributions.noise import (
+    GAUSSIAN,
+    LAPLACE,
+    MAX_SCALE,
+    MAX_SIGMA_SQUARED,
+    Noise,
+    gaussian_noise,
+    laplace_noise,
+)
 from policygraph.effort import SECOND
 from policygraph.errors import InputError, RefusedError
 from policygraph.model.domain import Network
@@ -42,6 +50,7 @@ __all__ = [
     "check_drawable",
     "check_loss",
     "marked",
+    "noise_for",
     "records_of",
     "true_answers",
 ]
@@ -63,28 +72,6 @@ MOST_LISTED = 100_000
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Noise:
-    """The law of the noise on one lattice point.
-
-    Attributes
-    ----------
-    distribution
-        ``discrete Laplace``, ``discrete Gaussian`` or ``none``.
-    parameter
-        Scale, or variance parameter, in lattice units; exact.
-    variance
-        Variance of the noise in lattice units.
-    within_95
-        Smallest t such that the noise is within t with probability 0.95.
-    """
-
-    distribution: str
-    parameter: Fraction
-    variance: float
-    within_95: int
 
 
 Made = TypeVar("Made", bound="Calibrated")
@@ -342,6 +329,17 @@ def records_of(table: Any) -> int:
     return sum(abs(int(count)) for count in np.asarray(table).ravel().tolist())
 
 
+def noise_for(loss: Loss, parameter: Fraction) -> Noise:
+    """Discrete Laplace noise of a scale for epsilon, discrete Gaussian noise of a variance parameter for rho; none for 0.
+
+    Examples
+    --------
+    >>> noise_for(Rho(1), Fraction(1, 2)).distribution, noise_for(Epsilon(1), Fraction(0)).distribution
+    ('discrete Gaussian', 'none')
+    """
+    return laplace_noise(parameter) if isinstance(loss, Epsilon) else gaussian_noise(parameter)
+
+
 def check_loss(loss: Any) -> None:
     """Refuse what is no loss of a noise.
 
@@ -360,10 +358,7 @@ def check_loss(loss: Any) -> None:
 
 def check_drawable(ready: Calibrated) -> None:
     """Refuse noise that has too large a scale for 64-bit integers, before anything is read or charged."""
-    from policygraph.curator.noise.gaussian import MAX_SIGMA_SQUARED
-    from policygraph.curator.noise.laplace import MAX_SCALE
-
-    limits = {"discrete Laplace": ("scale", MAX_SCALE), "discrete Gaussian": ("variance", MAX_SIGMA_SQUARED)}
+    limits = {LAPLACE: ("scale", MAX_SCALE), GAUSSIAN: ("variance", MAX_SIGMA_SQUARED)}
     word, most = limits.get(ready.noise.distribution, ("scale", None))
     if most is not None and ready.noise.parameter > most:
         raise RefusedError(

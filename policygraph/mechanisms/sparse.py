@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from policygraph.curator.noise import Rng, discrete_gaussian, discrete_laplace
-from policygraph.curator.noise.rare import GaussianTail, LaplaceTail, Tail, draw_passing, expected_passing
+from policygraph.curator.noise.rare import draw_passing
+from policygraph.distributions.integers import GaussianTail, LaplaceTail, Tail, expected_passing
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import Exact, as_fraction
 from policygraph.mechanisms.additive import Additive

@@ -21,7 +21,6 @@ from policygraph.curator.noise import (
 )
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import show
-from policygraph.mechanisms.additive import law
 from policygraph.mechanisms.base import (
     MOST_ANSWERS,
     Calibrated,
@@ -30,6 +29,7 @@ from policygraph.mechanisms.base import (
     Noise,
     check_drawable,
     check_loss,
+    noise_for,
     true_answers,
 )
 from policygraph.model.loss import Epsilon, Loss
@@ -65,7 +65,7 @@ class CalibratedStatistic(Calibrated):
 
     @cached_property
     def noise(self) -> Noise:
-        return law(self.loss, self.parameter)
+        return noise_for(self.loss, self.parameter)
 
     def noisy(self, table: Any, source: Rng) -> Ints:
         made: Ints = self.noisy_many(table, 1, source)[0]

@@ -8,8 +8,7 @@ import pytest
 from scipy.stats import chi2
 
 from policygraph.curator.noise import SeededRng, discrete_gaussian, discrete_laplace
-from policygraph.curator.noise.gaussian import MAX_SIGMA_SQUARED
-from policygraph.curator.noise.laplace import MAX_SCALE
+from policygraph.distributions.noise import MAX_SCALE, MAX_SIGMA_SQUARED
 from policygraph.errors import InputError, RefusedError
 from tests.oracles import noise as oracle
 

@@ -8,10 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policygraph.curator.noise import gaussian, inversion, laplace
-from policygraph.curator.noise.enclosure import Weights, exp_neg, gaussian_weights, geometric_weights
-from policygraph.curator.noise.inversion import Digit, Gaussian, Geometric, Table, thresholds
+from policygraph.curator.noise import discrete
+from policygraph.curator.noise.inversion import InversionTable
 from policygraph.curator.noise.rng import SeededRng
+from policygraph.distributions import integers
+from policygraph.distributions.enclosure import Weights, exp_neg, gaussian_weights, geometric_weights
+from policygraph.distributions.integers import (
+    DiscreteGaussian,
+    TruncatedGeometric,
+    TwoSidedGeometric,
+    thresholds,
+)
 from policygraph.errors import RefusedError
 from tests.oracles import noise as oracle
 
@@ -33,18 +40,21 @@ def digit_law(rate, base):
 
 # Each entry: a law of the product, and its probabilities by definition, far enough out that 10**-150 is missing.
 LAWS = {
-    "laplace 1/100": (Geometric(Fraction(100), Fraction(100)), laplace_law(Fraction(1, 100), 6)),
-    "laplace 1/3": (Geometric(Fraction(3), Fraction(3)), laplace_law(Fraction(1, 3), 150)),
-    "laplace 1": (Geometric(Fraction(1), Fraction(1)), laplace_law(Fraction(1), 400)),
-    "laplace 7/2": (Geometric(Fraction(2, 7), Fraction(2, 7)), laplace_law(Fraction(7, 2), 1300)),
-    "digit 2": (Digit(Fraction(1, 100), 2), digit_law(Fraction(1, 100), 2)),
-    "digit 16": (Digit(Fraction(1, 1000), 16), digit_law(Fraction(1, 1000), 16)),
-    "digit of a huge scale": (Digit(Fraction(1, 10**12), 32), digit_law(Fraction(1, 10**12), 32)),
-    "gaussian 1/100": (Gaussian(Fraction(50)), gaussian_law(Fraction(1, 100), 4)),
-    "gaussian 1": (Gaussian(Fraction(1, 2)), gaussian_law(Fraction(1), 30)),
-    "gaussian 200/7": (Gaussian(Fraction(7, 400)), gaussian_law(Fraction(200, 7), 150)),
+    "laplace 1/100": (TwoSidedGeometric(Fraction(100), Fraction(100)), laplace_law(Fraction(1, 100), 6)),
+    "laplace 1/3": (TwoSidedGeometric(Fraction(3), Fraction(3)), laplace_law(Fraction(1, 3), 150)),
+    "laplace 1": (TwoSidedGeometric(Fraction(1), Fraction(1)), laplace_law(Fraction(1), 400)),
+    "laplace 7/2": (TwoSidedGeometric(Fraction(2, 7), Fraction(2, 7)), laplace_law(Fraction(7, 2), 1300)),
+    "digit 2": (TruncatedGeometric(Fraction(1, 100), 2), digit_law(Fraction(1, 100), 2)),
+    "digit 16": (TruncatedGeometric(Fraction(1, 1000), 16), digit_law(Fraction(1, 1000), 16)),
+    "digit of a huge scale": (
+        TruncatedGeometric(Fraction(1, 10**12), 32),
+        digit_law(Fraction(1, 10**12), 32),
+    ),
+    "gaussian 1/100": (DiscreteGaussian(Fraction(50)), gaussian_law(Fraction(1, 100), 4)),
+    "gaussian 1": (DiscreteGaussian(Fraction(1, 2)), gaussian_law(Fraction(1), 30)),
+    "gaussian 200/7": (DiscreteGaussian(Fraction(7, 400)), gaussian_law(Fraction(200, 7), 150)),
     "half gaussian": (
-        Gaussian(Fraction(1, 50), two_sided=False),
+        DiscreteGaussian(Fraction(1, 50), two_sided=False),
         oracle.normalised({h: oracle.exp_neg(Fraction(h * h, 50)) for h in range(150)}),
     ),
 }
@@ -86,7 +96,7 @@ def test_weights_and_tails_are_enclosed(rate, count, bits):
 @named
 def test_words_enclose_the_distribution_function_to_one_unit(name):
     law, probabilities = LAWS[name]
-    table = Table(law, limit=2**62)
+    table = InversionTable(law, limit=2**62)
     below = oracle.below(probabilities)
     assert table.words.tolist() == sorted(table.words.tolist())
     for i, word in enumerate(table.words.tolist()):
@@ -96,7 +106,7 @@ def test_words_enclose_the_distribution_function_to_one_unit(name):
 @named
 def test_probability_of_each_value_equals_its_definition_to_one_unit_before_refinement(name):
     law, probabilities = LAWS[name]
-    table = Table(law, limit=2**62)
+    table = InversionTable(law, limit=2**62)
     words = table.words.tolist()
     if not law.two_sided:
         words, first = [0, *words], table.first - 1
@@ -130,7 +140,7 @@ def test_mass_decided_by_n_bits_grows_to_the_exact_probability(name, bits):
 @settings(max_examples=150, deadline=None)
 def test_refinement_agrees_with_literal_inversion(data):
     law, probabilities = LAWS[data.draw(st.sampled_from(sorted(LAWS)))]
-    table = Table(law, limit=2**62)
+    table = InversionTable(law, limit=2**62)
     below = oracle.below(probabilities)
     threshold = table.first + data.draw(st.integers(0, table.words.size - 1))
     depth = data.draw(st.integers(1, 4))
@@ -157,7 +167,7 @@ def test_refinement_agrees_with_literal_inversion(data):
 def test_wide_enclosures_only_ask_for_more_bits(step):
     """Near a threshold whose enclosure covers many words, the true side is found with the words that follow."""
 
-    class Wide(Digit):
+    class Wide(TruncatedGeometric):
         def weigh(self, count, bits):
             left, right = super().weigh(count, bits)
             spread = 1 << 40 if bits < 224 else 0
@@ -166,7 +176,7 @@ def test_wide_enclosures_only_ask_for_more_bits(step):
 
     law = Wide(Fraction(1, 10), 4)
     below = oracle.below(digit_law(law.rate, 4))
-    table = Table(law, limit=10)
+    table = InversionTable(law, limit=10)
     for k in (1, 2, 3):
         # Two words that 128 bits leave open, with the threshold between them and the steps away from it.
         value = (int(below(k) * WORD**2) + step) * WORD + 5
@@ -178,7 +188,7 @@ def test_wide_enclosures_only_ask_for_more_bits(step):
 
 def test_ties_really_reach_refinement():
     law, _ = LAWS["laplace 1"]
-    table = Table(law, limit=2**62)
+    table = InversionTable(law, limit=2**62)
     for word in table.words.tolist():
         source = oracle.ScriptedSource([word, 12345, 678, 9])
         table.draw(1, source)
@@ -190,7 +200,7 @@ def test_ties_really_reach_refinement():
 @pytest.mark.parametrize("ends", [1, 2, 3])
 def test_tails_beyond_the_table_are_exact(name, side, ends):
     law, probabilities = LAWS[name]
-    table = Table(law, limit=2**62)
+    table = InversionTable(law, limit=2**62)
     below = oracle.below(probabilities)
     for word in (WORD // 3, WORD // 2 + 17, 5 * (WORD // 7)):
         words = [side] * ends + [word]
@@ -202,7 +212,7 @@ def test_tails_beyond_the_table_are_exact(name, side, ends):
 
 
 def test_a_draw_beyond_the_limit_is_refused_and_not_wrapped():
-    table = Table(Geometric(Fraction(1), Fraction(1)), limit=60)
+    table = InversionTable(TwoSidedGeometric(Fraction(1), Fraction(1)), limit=60)
     with pytest.raises(RefusedError) as caught:
         table.draw(1, oracle.ScriptedSource([0, 0, WORD // 5]))
     assert caught.value.code == "noise.overflow"
@@ -212,7 +222,7 @@ def test_a_draw_beyond_the_limit_is_refused_and_not_wrapped():
 @pytest.mark.parametrize("scale", [Fraction(65), Fraction(100), Fraction(1000), Fraction(40000, 3)])
 def test_digits_multiply_to_the_law(scale):
     """P(k) from the words of the digit tables equals the definition to 2**-64, value by value."""
-    plan = laplace._plan(scale)
+    plan = discrete._laplace_plan(scale)
     assert plan.low_bits > 0
     digit_words = [(place, [0, *t.words.tolist(), WORD]) for place, t in plan.low]
     high = plan.high.words.tolist()
@@ -231,7 +241,7 @@ def test_digits_multiply_to_the_law(scale):
 @given(st.fractions(min_value=Fraction(65), max_value=10**6, max_denominator=50), st.data())
 @settings(max_examples=40, deadline=None)
 def test_digits_are_put_together_as_written(scale, data):
-    plan = laplace._plan(scale)
+    plan = discrete._laplace_plan(scale)
     words = [data.draw(st.integers(1 << 50, WORD - (1 << 50))) for _ in range(1 + len(plan.low))]
     high = int(plan.high.draw(1, oracle.ScriptedSource(words[:1]))[0])
     low = sum(int(t.draw(1, oracle.ScriptedSource([w]))[0]) << p for (p, t), w in zip(plan.low, words[1:]))
@@ -245,7 +255,7 @@ def test_digits_are_put_together_as_written(scale, data):
 )
 def test_gaussian_rejection_weighs_every_integer_right(square):
     """Proposal weight times acceptance is the Gaussian weight, and every integer has one spelling."""
-    plan = gaussian.GaussianPlan(square)
+    plan = discrete.GaussianPlan(square)
     m = 1 << plan.bits
     assert 64**2 < square / m**2 <= 128**2
     spelled = []
@@ -266,7 +276,7 @@ def test_gaussian_rejection_weighs_every_integer_right(square):
 @given(st.fractions(min_value=2**14 + 1, max_value=2**80, max_denominator=100), st.data())
 @settings(max_examples=60, deadline=None)
 def test_z_is_enclosed(square, data):
-    plan = gaussian._plan(square)
+    plan = discrete._gaussian_plan(square)
     m = 1 << plan.bits
     high = data.draw(st.integers(0, plan.high_most))
     rest = data.draw(st.one_of(st.integers(0, m), st.sampled_from([0, 1, m - 1, m])))
@@ -277,7 +287,7 @@ def test_z_is_enclosed(square, data):
 @given(st.sampled_from([Fraction(2**14 + 1), Fraction(10**12), Fraction(10**20, 3)]), st.data())
 @settings(max_examples=150, deadline=None)
 def test_acceptance_agrees_with_the_literal_comparison(square, data):
-    plan = gaussian._plan(square)
+    plan = discrete._gaussian_plan(square)
     m = 1 << plan.bits
     high = data.draw(
         st.one_of(st.integers(0, plan.high_most), st.integers(plan.high_most, 10 * plan.high_most))
@@ -299,13 +309,13 @@ def test_acceptance_agrees_with_the_literal_comparison(square, data):
 
 def test_a_law_too_wide_for_one_table_is_refused(monkeypatch):
     """With a smaller limit, as millions of weights take a minute."""
-    monkeypatch.setattr(inversion, "_MOST_WEIGHTS", 1 << 14)
+    monkeypatch.setattr(integers, "_MOST_WEIGHTS", 1 << 14)
     with pytest.raises(RefusedError, match="digits"):
-        thresholds(Geometric(Fraction(1, 100), Fraction(1, 100)), 64, 40)
+        thresholds(TwoSidedGeometric(Fraction(1, 100), Fraction(1, 100)), 64, 40)
 
 
 def test_gaussian_draws_are_put_together_as_written():
-    plan = gaussian._plan(Fraction(10**6))
+    plan = discrete._gaussian_plan(Fraction(10**6))
     m = 1 << plan.bits
     for minus in (0, 1):
         high, rest = 40, 3
@@ -326,7 +336,7 @@ def test_rejection_is_rare_and_only_what_is_left_open_draws_more():
             self.single += n == 1
             return super().words(n)
 
-    plan, source = gaussian._plan(Fraction(10**8)), Counting(4)
+    plan, source = discrete._gaussian_plan(Fraction(10**8)), Counting(4)
     kept = sum(plan._propose(60000, source).size for _ in range(5))
     assert kept > 300000 * 0.985
     assert source.single < 5

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policygraph.curator.noise import moments
+from policygraph.distributions import moments
 from policygraph.errors import InputError
 from tests.oracles import noise as oracle
 

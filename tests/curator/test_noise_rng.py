@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import chi2
 
 from policygraph.curator.noise import discrete_gaussian, discrete_laplace
-from policygraph.curator.noise.rng import SecureRng, SeededRng, default_source
+from policygraph.curator.noise.rng import SecureRng, SeededRng, default_rng
 from policygraph.errors import InputError
 
 PINNED_INT = [8410223040561220951, 55816690767156883, 3163255552202695599]
@@ -65,8 +65,8 @@ def test_secure_words_are_fair_too():
 FORKED = """
 import os, sys
 from policygraph.curator.noise import discrete_gaussian, discrete_laplace
-from policygraph.curator.noise.rng import SecureRng, default_source
-sources = [SecureRng(), default_source() if sys.argv[1] == "hook" else SecureRng()]
+from policygraph.curator.noise.rng import SecureRng, default_rng
+sources = [SecureRng(), default_rng() if sys.argv[1] == "hook" else SecureRng()]
 for s in sources:
     s.words(5)
 if sys.argv[1] == "pid":
@@ -136,7 +136,7 @@ def test_the_key_is_replaced_regularly():
 
 def test_sources_say_what_they_are():
     assert SecureRng().private
-    assert default_source().private
+    assert default_rng().private
     assert not SeededRng(1).private
     assert "NOT PRIVATE" in SeededRng(1).describe()
     assert "NOT PRIVATE" not in SecureRng().describe()
@@ -149,7 +149,7 @@ def test_a_source_that_returns_something_else_is_refused(wrong):
             return wrong
 
     for draw, scale in ((discrete_laplace, 1000), (discrete_gaussian, 10**6)):
-        with pytest.raises(InputError, match="Mend the source"):
+        with pytest.raises(InputError, match="Correct its words method"):
             draw(scale, 100, Broken(1))
 
 

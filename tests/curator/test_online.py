@@ -231,12 +231,8 @@ def test_exact_tables_are_free_and_help_the_others(tmp_path):
 
 def test_intervals_of_combinations_cover(tmp_path):
     """Several tables of different noise, many draws of the noise itself."""
-    from policygraph.curator.noise import (
-        discrete_gaussian,
-        discrete_laplace,
-        gaussian_variance,
-        laplace_variance,
-    )
+    from policygraph.curator.noise import discrete_gaussian, discrete_laplace
+    from policygraph.distributions import gaussian_variance, laplace_variance
 
     lattice = Lattice(domain_of((2, 3)))
     for draw, spread, law in (

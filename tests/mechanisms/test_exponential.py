@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 
 import policygraph as pg
 from policygraph.audit.harness import audit
-from policygraph.curator.noise.inversion import thresholds
+from policygraph.distributions.integers import thresholds
 from policygraph.errors import ConstraintError, InputError, RefusedError
 from policygraph.mechanisms.exponential.fibre import table_graph
 from policygraph.mechanisms.exponential.mechanism import Exponential, Layers, _uniform

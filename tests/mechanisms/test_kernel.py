@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import policygraph as pg
-from policygraph.curator.noise import laplace_variance
-from policygraph.curator.noise.moments import gaussian_pmf, laplace_pmf
+from policygraph.distributions import laplace_variance
+from policygraph.distributions.moments import gaussian_pmf, laplace_pmf
+from policygraph.distributions.sums import sum_within
 from policygraph.errors import ConstraintError, InputError, RefusedError
 from policygraph.mechanisms import Fitted, Kernel, choose
-from policygraph.mechanisms.constrained.error import sum_within
 from policygraph.mechanisms.constrained.free_lattice import (
     free_lattice,
     kernel_pair,

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import policygraph as pg
-from policygraph.curator.noise import laplace_variance
+from policygraph.distributions import laplace_variance
 from policygraph.release.release import Release
 
 DOMAIN = pg.Domain({"sex": ["F", "M"], "age": 3})

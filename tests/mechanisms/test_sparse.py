@@ -15,9 +15,15 @@ from scipy import stats
 import policygraph as pg
 from policygraph.audit import audit
 from policygraph.curator.noise import rare
-from policygraph.curator.noise.inversion import thresholds
-from policygraph.curator.noise.moments import gaussian_pmf_bounds, laplace_pmf_bounds
-from policygraph.curator.noise.rare import GaussianTail, LaplaceTail, Passing, draw_passing, expected_passing
+from policygraph.curator.noise.rare import draw_count, draw_passing, draw_values
+from policygraph.distributions.integers import (
+    GaussianTail,
+    LaplaceTail,
+    PassingCount,
+    expected_passing,
+    thresholds,
+)
+from policygraph.distributions.moments import gaussian_pmf_bounds, laplace_pmf_bounds
 from policygraph.errors import InputError, RefusedError
 from policygraph.mechanisms import sparse as module
 from tests.oracles import sparse as oracle
@@ -64,7 +70,7 @@ def test_numbers_of_passing_cells_are_binomial(tail, cells):
     low, high = chance_bounds(tail)
     if cells * high > 40:
         return
-    first, lows, highs = thresholds(Passing(tail, cells), 64, 96)
+    first, lows, highs = thresholds(PassingCount(tail, cells), 64, 96)
     below_low = below_high = Fraction(0)
     for k in range(min(cells, len(lows) + first - 1)):
         if k >= first:
@@ -112,7 +118,7 @@ def test_counts_over_several_blocks_and_a_rest(monkeypatch, per_block, tail):
     p = 2**tail.log2_chance
     cells = 3 * 2 ** max(0, int(np.log2(per_block) - tail.log2_chance)) + 5
     source = pg.SeededRng(f"counts {per_block}")
-    drawn = [tail.count(cells, source) for _ in range(6000)]
+    drawn = [draw_count(tail, cells, source) for _ in range(6000)]
     assert max(drawn) <= cells
     observed = np.bincount(drawn, minlength=cells + 1)
     assert fits(observed, stats.binom.pmf(np.arange(cells + 1), cells, p)) > 1e-4
@@ -121,7 +127,7 @@ def test_counts_over_several_blocks_and_a_rest(monkeypatch, per_block, tail):
 
 @pytest.mark.parametrize("tail", TAILS, ids=str)
 def test_what_passes_has_the_law_of_the_noise_given_that(tail):
-    values = tail.values(20_000, pg.SeededRng(2))
+    values = draw_values(tail, 20_000, pg.SeededRng(2))
     assert values.min() == tail.start
     pmf = oracle.laplace_pmf if isinstance(tail, LaplaceTail) else oracle.gaussian_pmf
     top = tail.start + 60

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import policygraph as pg
-from policygraph.curator.noise import laplace_variance
+from policygraph.distributions import laplace_variance
 from policygraph.errors import InputError, RefusedError
 from policygraph.mechanisms import (
     Transformed,

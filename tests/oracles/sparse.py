@@ -6,7 +6,8 @@ from itertools import product
 
 import numpy as np
 
-from policygraph.curator.noise import discrete_gaussian, discrete_laplace, gaussian_pmf, laplace_pmf
+from policygraph.curator.noise import discrete_gaussian, discrete_laplace
+from policygraph.distributions import gaussian_pmf, laplace_pmf
 
 
 def dense(table, law, parameter, threshold, n, source):

@@ -1,7 +1,7 @@
 """Random words: owns :class:`Rng`, the secure one and the seeded one.
 
-A source hands out independent uniform 64-bit words.  Everything random in the package is a function of them,
-so a release is exactly as unpredictable as its source, and says which one it used.
+An rng hands out independent uniform 64-bit words.  Everything random in the package is a function of them,
+so a release is exactly as unpredictable as its rng, and says which one it used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from policygraph.errors import InputError
 
-__all__ = ["KeyedRng", "Rng", "SecureRng", "SeededRng", "default_source", "fetch"]
+__all__ = ["KeyedRng", "Rng", "SecureRng", "SeededRng", "default_rng", "fetch"]
 
 _BUFFER = 1 << 12
 _ZEROS = memoryview(bytes(1 << 19))
@@ -32,7 +32,7 @@ class Rng(ABC):
 
     Notes
     -----
-    ``private`` is true only if nobody can predict or repeat the words.  A release made with a source that is
+    ``private`` is true only if nobody can predict or repeat the words.  A release made with a rng that is
     not private must say so.  A subclass must return independent uniform words: the samplers are exact for
     those and for nothing else.
     """
@@ -111,8 +111,8 @@ class SecureRng(_CipherRng):
 
     Examples
     --------
-    >>> source = SecureRng()
-    >>> source.private, source.words(3).shape
+    >>> rng = SecureRng()
+    >>> rng.private, rng.words(3).shape
     (True, (3,))
     """
 
@@ -153,7 +153,7 @@ class KeyedRng(_CipherRng):
     Parameters
     ----------
     key
-        32 bytes that came from a secure source.
+        32 bytes that came from a secure rng.
     origin
         Where the key came from, for the record of a release.
 
@@ -252,12 +252,12 @@ _SECURE: weakref.WeakSet[SecureRng] = weakref.WeakSet()
 _DEFAULT: list[SecureRng] = []
 
 
-def default_source() -> SecureRng:
-    """Return the one secure source that a process shares when no source is named.
+def default_rng() -> SecureRng:
+    """Return the one secure rng that a process shares when none is named.
 
     Examples
     --------
-    >>> default_source() is default_source(), default_source().private
+    >>> default_rng() is default_rng(), default_rng().private
     (True, True)
     """
     if not _DEFAULT:
@@ -265,24 +265,24 @@ def default_source() -> SecureRng:
     return _DEFAULT[0]
 
 
-def fetch(source: Rng, n: int) -> Words:
-    """Take words from any source, checked: one word that numpy spreads over an array would be one noise for all.
+def fetch(rng: Rng, n: int) -> Words:
+    """Take words from any rng, checked: one word that numpy spreads over an array would be one noise for all.
 
     Raises
     ------
     InputError
-        If the source does not return a row of ``n`` unsigned 64-bit words.
+        If the rng does not return a row of ``n`` unsigned 64-bit words.
 
     Examples
     --------
     >>> fetch(SeededRng(1), 2).dtype
     dtype('uint64')
     """
-    words = source.words(n)
+    words = rng.words(n)
     if not isinstance(words, np.ndarray) or words.dtype != np.uint64 or words.shape != (n,):
         raise InputError(
-            f"{type(source).__name__}.words({n}) returned {type(words).__name__} of shape {np.shape(words)}: "
-            "expected a row of that many unsigned 64-bit words. Mend the source.",
+            f"{type(rng).__name__}.words({n}) returned {type(words).__name__} of shape {np.shape(words)}: "
+            "expected a row of that many unsigned 64-bit words. Correct its words method.",
             code="noise.words",
             n=n,
         )
@@ -290,10 +290,10 @@ def fetch(source: Rng, n: int) -> Words:
 
 
 def _after_fork() -> None:
-    for source in list(_SECURE):
+    for rng in list(_SECURE):
         # The parent may have been forked while another thread held the lock.
-        source._lock = threading.Lock()
-        source._forget()
+        rng._lock = threading.Lock()
+        rng._forget()
 
 
 if hasattr(os, "register_at_fork"):

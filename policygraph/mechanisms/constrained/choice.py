@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from policygraph.curator.noise import gaussian_variance, laplace_variance
+from policygraph.distributions import gaussian_variance, laplace_variance
 from policygraph.errors import RefusedError
 from policygraph.mechanisms.additive import Additive, for_loss
 from policygraph.mechanisms.base import Calibrated

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from policygraph.curator.noise import Rng, discrete_gaussian, discrete_laplace
+from policygraph.distributions.sums import real_within, sum_within
 from policygraph.effort import SECOND
 from policygraph.errors import InputError, RefusedError
 from policygraph.mechanisms.additive import Additive
@@ -30,7 +31,6 @@ from policygraph.mechanisms.base import (
     check_loss,
 )
 from policygraph.mechanisms.constrained.coordinates import measured
-from policygraph.mechanisms.constrained.error import real_within, sum_within
 from policygraph.mechanisms.constrained.free_lattice import FreeLattice, free_lattice
 from policygraph.model.loss import Epsilon, Loss
 from policygraph.model.policy import Policy

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from policygraph.curator.noise import Rng
-from policygraph.curator.noise.enclosure import Weights, exp_neg
-from policygraph.curator.noise.inversion import Law, Table
+from policygraph.curator.noise.inversion import InversionTable
+from policygraph.distributions.enclosure import Weights, exp_neg
+from policygraph.distributions.integers import NOTHING, Distribution
 from policygraph.errors import InputError
 from policygraph.exact import show
 from policygraph.mechanisms.base import Calibrated, Floats, Ints, Mechanism, Noise
@@ -36,7 +37,7 @@ SORTED = 50_000_000
 
 
 @dataclass(frozen=True)
-class Layers(Law):
+class Layers(Distribution):
     """Distance d weighs counts[d] * exp(-rate * d)."""
 
     rate: Fraction
@@ -53,7 +54,7 @@ class Layers(Law):
         ends = [exp_neg(self.rate * d, bits) for d in range(len(self.counts))]
         lows = [n * low for n, (low, _) in zip(self.counts, ends)]
         highs = [n * high for n, (_, high) in zip(self.counts, ends)]
-        return Weights([], [], 0, 0), Weights(lows, highs, 0, 0)
+        return NOTHING, Weights(lows, highs, 0, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +101,7 @@ class TableNoise(Calibrated):
                 "the table is none of those that fit the public facts.", code="exponential.table"
             )
         layers = self.graph.layers(at)
-        steps = Table(Layers(self.rate, tuple(layers)), limit=len(layers)).draw(n, source)
+        steps = InversionTable(Layers(self.rate, tuple(layers)), limit=len(layers)).draw(n, source)
         chosen = np.empty(n, dtype=np.int64)
         for step in np.unique(steps).tolist():
             mine = np.flatnonzero(steps == step)

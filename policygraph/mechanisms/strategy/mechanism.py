@@ -18,9 +18,8 @@ from policygraph.curator.noise import (
     Rng,
     discrete_gaussian,
     discrete_laplace,
-    gaussian_variance,
-    laplace_variance,
 )
+from policygraph.distributions import gaussian_variance, laplace_variance
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import show
 from policygraph.mechanisms.additive import Additive

@@ -20,12 +20,11 @@ from policygraph.curator.noise import (
     discrete_gaussian,
     discrete_laplace,
 )
+from policygraph.distributions.sums import real_within, sum_within
 from policygraph.errors import InputError, RefusedError
 from policygraph.estimation.histograms import consistent, isotonic_lines
 from policygraph.exact import show
-from policygraph.mechanisms.additive import law
-from policygraph.mechanisms.base import Calibrated, Floats, Ints, Mechanism, Noise, check_loss
-from policygraph.mechanisms.constrained.error import real_within, sum_within
+from policygraph.mechanisms.base import Calibrated, Floats, Ints, Mechanism, Noise, check_loss, noise_for
 from policygraph.model.loss import Epsilon, Loss, Rho
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
@@ -74,7 +73,7 @@ class EdgeNoise(Calibrated):
     @cached_property
     def noise(self) -> Noise:
         nothing = self.reduction.width == len(self.reduction.fixed)
-        return law(self.loss, Fraction(0) if nothing else self.parameter)
+        return noise_for(self.loss, Fraction(0) if nothing else self.parameter)
 
     def reach(self, records: int) -> int:
         # An edge adds its noise to one cell and takes it from another, so that all cells together have at most twice all of it.

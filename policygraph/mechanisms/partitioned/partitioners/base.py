@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from policygraph.curator.noise import Rng
-from policygraph.curator.noise.laplace import check_scale
+from policygraph.distributions.noise import check_scale
 from policygraph.errors import InputError
 from policygraph.mechanisms.partitioned import Partition
 from policygraph.model.loss import Epsilon

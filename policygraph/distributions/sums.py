@@ -1,4 +1,4 @@
-"""How large a sum of independent lattice noises is. Owns :func:`sum_within`.
+"""How large a sum of independent discrete noises is. Owns :func:`sum_within`.
 
 For reports only: floats, rounded towards the larger error; no privacy depends on them.
 """
@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.curator.noise import gaussian_quantile, laplace_quantile
+from policygraph.distributions.moments import gaussian_quantile, laplace_quantile
 
 __all__ = ["real_within", "sum_within"]
 
@@ -32,9 +32,9 @@ def sum_within(weights: Sequence[int], parameter: Fraction, *, laplace: bool) ->
     weights
         Whole numbers; their signs do not matter.
     parameter
-        Scale of the discrete Laplace law, or variance parameter of the discrete Gaussian law.
+        Scale of the discrete Laplace distribution, or variance parameter of the discrete Gaussian distribution.
     laplace
-        Which of the two laws.
+        Which of the two.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def sum_within(weights: Sequence[int], parameter: Fraction, *, laplace: bool) ->
 
     Notes
     -----
-    The law of the sum is the inverse transform of the product of the characteristic functions. A Laplace variable is a
+    The distribution of the sum is the inverse transform of the product of the characteristic functions. A Laplace variable is a
     difference of two geometric ones, each the floor of an exponential one, so that on a grid of step h it moves by less
     than h: |sum| <= h |sum on the grid| + (h - 1) sum |w|. A wide Gaussian sum is as good as normal.
     """
@@ -64,10 +64,10 @@ def sum_within(weights: Sequence[int], parameter: Fraction, *, laplace: bool) ->
     if length > LONGEST:
         return math.ceil(real_within(spread * step, laplace=laplace)) + 2 * step * sum(sizes)
     angles = 2 * np.pi * np.arange(length // 2 + 1) / length
-    law = np.ones_like(angles)
+    transform = np.ones_like(angles)
     for size, count in zip(*np.unique(sizes, return_counts=True), strict=True):
-        law *= _transform(angles * float(size), scale, laplace=laplace) ** int(count)
-    chances = np.maximum(np.fft.irfft(law, length)[: length // 2], 0.0)
+        transform *= _transform(angles * float(size), scale, laplace=laplace) ** int(count)
+    chances = np.maximum(np.fft.irfft(transform, length)[: length // 2], 0.0)
     inside = chances[0] + 2 * np.concatenate([[0.0], np.cumsum(chances[1:])])
     # A quantile that float errors could miss is taken one step larger.
     at = int(np.searchsorted(inside, float(SHARE) + 1e-9))

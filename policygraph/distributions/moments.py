@@ -1,4 +1,4 @@
-"""What the noise amounts to: owns variances, probabilities and quantiles of the two laws.
+"""What the noise amounts to: owns variances, probabilities and quantiles of the two distributions.
 
 Variances and probabilities are floats for
 reports and tests; no privacy depends on them.  The ``_bounds`` functions enclose probabilities in rationals.
@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from policygraph.curator.noise.enclosure import exp_neg, gaussian_weights
-from policygraph.curator.noise.inversion import Gaussian
+from policygraph.distributions.enclosure import exp_neg, gaussian_weights
+from policygraph.distributions.integers import DiscreteGaussian
 from policygraph.errors import InputError
 from policygraph.exact import Exact, as_fraction, show
 
@@ -31,7 +31,7 @@ _SUMMED = 1 << 20
 
 
 def laplace_variance(scale: Exact) -> float:
-    """Return the variance of the discrete Laplace law, to the precision of a float.
+    """Return the variance of the discrete Laplace distribution, to the precision of a float.
 
     Notes
     -----
@@ -51,7 +51,7 @@ def laplace_variance(scale: Exact) -> float:
 
 
 def gaussian_variance(sigma_squared: Exact) -> float:
-    """Return the variance of the discrete Gaussian law, to the precision of a float.
+    """Return the variance of the discrete Gaussian distribution, to the precision of a float.
 
     Notes
     -----
@@ -73,7 +73,7 @@ def gaussian_variance(sigma_squared: Exact) -> float:
 
 
 def laplace_pmf(k: int, scale: Exact) -> float:
-    """Return P(X = k) of the discrete Laplace law as a float.
+    """Return P(X = k) of the discrete Laplace distribution as a float.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def laplace_pmf_bounds(k: int, scale: Exact, bits: int = 128) -> tuple[Fraction,
 
 
 def gaussian_pmf(k: int, sigma_squared: Exact) -> float:
-    """Return P(X = k) of the discrete Gaussian law as a float.
+    """Return P(X = k) of the discrete Gaussian distribution as a float.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def gaussian_pmf(k: int, sigma_squared: Exact) -> float:
 
 
 def gaussian_pmf_bounds(k: int, sigma_squared: Exact, bits: int = 128) -> tuple[Fraction, Fraction]:
-    """Enclose P(X = k) of the discrete Gaussian law in rationals; the work grows with sigma.
+    """Enclose P(X = k) of the discrete Gaussian distribution in rationals; the work grows with sigma.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def gaussian_pmf_bounds(k: int, sigma_squared: Exact, bits: int = 128) -> tuple[
     (True, True)
     """
     rate = 1 / (2 * _positive(sigma_squared, "sigma_squared"))
-    weights = gaussian_weights(rate, Gaussian(rate).reach(bits, bits), bits)
+    weights = gaussian_weights(rate, DiscreteGaussian(rate).reach(bits, bits), bits)
     total_low = 2 * (sum(weights.lows) + weights.tail_low) - weights.highs[0]
     total_high = 2 * (sum(weights.highs) + weights.tail_high) - weights.lows[0]
     low, high = exp_neg(rate * k * k, bits)
@@ -138,7 +138,7 @@ def gaussian_pmf_bounds(k: int, sigma_squared: Exact, bits: int = 128) -> tuple[
 
 
 def laplace_quantile(scale: Exact, confidence: Exact) -> int:
-    """Return the smallest t with P(|X| <= t) >= confidence under the discrete Laplace law.
+    """Return the smallest t with P(|X| <= t) >= confidence under the discrete Laplace distribution.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def laplace_quantile(scale: Exact, confidence: Exact) -> int:
 
 
 def gaussian_quantile(sigma_squared: Exact, confidence: Exact) -> int:
-    """Return a t with P(|X| <= t) >= confidence under the discrete Gaussian law.
+    """Return a t with P(|X| <= t) >= confidence under the discrete Gaussian distribution.
 
     Notes
     -----
@@ -201,7 +201,7 @@ def gaussian_quantile(sigma_squared: Exact, confidence: Exact) -> int:
     bits = 64 + max(0, wanted.denominator.bit_length())
     while True:
         rate = 1 / (2 * square)
-        weights = gaussian_weights(rate, Gaussian(rate).reach(bits, bits), bits)
+        weights = gaussian_weights(rate, DiscreteGaussian(rate).reach(bits, bits), bits)
         total_low = 2 * (sum(weights.lows) + weights.tail_low) - weights.lows[0]
         total_high = 2 * (sum(weights.highs) + weights.tail_high) - weights.highs[0]
         beyond_low, beyond_high = 2 * weights.tail_low, 2 * weights.tail_high
