@@ -32,7 +32,6 @@ CIRCLES = {
 
 TWICE = {
     "Base",
-    "Bracket",
     "Check",
     "Choice",
     "Cube",

@@ -14,6 +14,7 @@ from policygraph.errors import InputError, PolicyGraphError, shown
 from policygraph.exact import as_fraction, show, sqrt_down, sqrt_up
 from policygraph.model.policy import DEFINITIONS, Policy
 from policygraph.model.queries.base import Norm, Query
+from policygraph.moves.bracket import Witness
 from policygraph.moves.degrees.secret_pairs import secret_cells
 
 if TYPE_CHECKING:
@@ -23,41 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["Sensitivity", "Witness"]
 
 FORMAT = 1
-
-
-@dataclass(frozen=True)
-class Witness:
-    """Two neighbouring data sets, as the records (or edges) that they hold besides what they share.
-
-    Attributes
-    ----------
-    before, after
-        Pairs of a cell index and a count; cells not named are empty.
-    """
-
-    before: tuple[tuple[int, int], ...]
-    after: tuple[tuple[int, int], ...]
-
-    @classmethod
-    def of_change(cls, change: dict[int, int], table: dict[int, int] | None = None) -> Witness:
-        """Make the pair from a change: the removed part alone, or a given table, and what becomes of it."""
-        start = {c: -x for c, x in change.items() if x < 0} if table is None else dict(table)
-        after = dict(start)
-        for cell, amount in change.items():
-            after[cell] = after.get(cell, 0) + amount
-        return cls(_sorted(start), _sorted(after))
-
-    @property
-    def change(self) -> dict[int, int]:
-        """The move from the first data set to the second."""
-        out = dict(self.after)
-        for cell, amount in self.before:
-            out[cell] = out.get(cell, 0) - amount
-        return {cell: amount for cell, amount in sorted(out.items()) if amount}
-
-
-def _sorted(table: dict[int, int]) -> tuple[tuple[int, int], ...]:
-    return tuple((int(c), int(x)) for c, x in sorted(table.items()) if x)
 
 
 @dataclass(frozen=True)
@@ -259,12 +225,10 @@ class Sensitivity:
         found = data["witness"]
         witness = None
         if found is not None:
-            witness = Witness(
-                *(
-                    _sorted({row["index"]: row["count"] for row in found[side]})
-                    for side in ("before", "after")
-                )
+            before, after = (
+                {row["index"]: row["count"] for row in found[side]} for side in ("before", "after")
             )
+            witness = Witness.of_tables(before, after)
         return cls(
             power=as_fraction(data["exact_value"]["value"], "exact_value.value"),
             norm=data["norm"],

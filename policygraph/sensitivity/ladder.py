@@ -9,8 +9,8 @@ from policygraph.errors import InputError
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Norm, Query
 from policygraph.model.queries.measures import MeasureQuery
+from policygraph.moves.bracket import Bracket, Witness
 from policygraph.sensitivity.certificate import Sensitivity
-from policygraph.sensitivity.found import Found
 
 __all__ = ["sensitivity"]
 
@@ -113,7 +113,7 @@ def sensitivity(
     )
 
 
-def _climb(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Found:
+def _climb(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness]:
     if isinstance(query, MeasureQuery):
         from policygraph.sensitivity.rungs.measures import with_measure
 
@@ -131,7 +131,7 @@ def _climb(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Found:
     return found if left is query else found.after("answers that follow from the public facts were left out")
 
 
-def _under_facts(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Found:
+def _under_facts(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness]:
     if policy.definition == "blowfish":
         from policygraph.sensitivity.rungs.coupled import coupled
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from policygraph.effort import Effort
 from policygraph.errors import InputError, RefusedError
 from policygraph.moves.blowfish.blocks import block_bound
+from policygraph.moves.blowfish.bracket import BlowfishMove
 from policygraph.moves.blowfish.longest import (
-    Bracket,
     ClassFacts,
     are_neighbours_records,
     blowfish_moves,
@@ -33,6 +33,7 @@ from policygraph.moves.blowfish.minimal import (
 )
 from policygraph.moves.blowfish.problem import blowfish_problem
 from policygraph.moves.blowfish.records import _useful, find_repair, is_minimal
+from policygraph.moves.bracket import Bracket
 from tests.oracles import blowfish as oracle
 
 Matrix = list[list[int]]
@@ -86,7 +87,7 @@ def problems(draw: st.DrawFn, low: int = -1, high: int = 2) -> tuple[Matrix, Gra
     return matrix, graph, bottom
 
 
-def check_witness(bracket: Bracket, matrix: Matrix, graph: Graph, bottom: bool = False) -> None:
+def check_witness(bracket: Bracket[BlowfishMove], matrix: Matrix, graph: Graph, bottom: bool = False) -> None:
     """The witness is a neighbour pair by the literal test and attains the lower value (L1, histogram)."""
     if bracket.witness is None:
         assert bracket.lower == 0

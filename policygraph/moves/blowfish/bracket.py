@@ -1,14 +1,11 @@
-"""What a search for the longest Blowfish move returns: a proved bracket and the records that attain it.
-
-Owns :class:`Bracket` and :class:`BlowfishMove`.
-"""
+"""Records that change between two Blowfish neighbours. Owns :class:`BlowfishMove`."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-__all__ = ["BlowfishMove", "Bracket"]
+__all__ = ["BlowfishMove"]
 
 
 @dataclass(frozen=True)
@@ -36,38 +33,3 @@ class BlowfishMove:
         """
         entries = dict(self.change)
         return tuple(entries.get(cell, 0) for cell in range(cells))
-
-
-@dataclass(frozen=True)
-class Bracket:
-    """A sensitivity between two proved numbers.
-
-    Parameters
-    ----------
-    lower
-        Attained by ``witness`` (0 without one).
-    upper
-        Proved upper bound; None when no bound is known.
-    witness
-        A neighbour pair that attains ``lower``.
-    method
-        The step of the ladder that gave ``upper``.
-    reason
-        Why ``upper`` holds.
-
-    Examples
-    --------
-    >>> Bracket(4, 4, None, "disjoint counts", "...").exact
-    True
-    """
-
-    lower: int
-    upper: int | None
-    witness: BlowfishMove | None
-    method: str
-    reason: str
-
-    @property
-    def exact(self) -> bool:
-        """Whether the bracket is one number."""
-        return self.lower == self.upper

@@ -13,7 +13,8 @@ from itertools import islice
 
 from policygraph.effort import Effort
 from policygraph.errors import InputError
-from policygraph.moves.blowfish.bracket import BlowfishMove, Bracket
+from policygraph.moves.blowfish.bracket import BlowfishMove
+from policygraph.moves.bracket import Bracket
 
 __all__ = ["ClassFacts", "longest_disjoint"]
 
@@ -65,7 +66,7 @@ class ClassFacts:
 
 def longest_disjoint(
     facts: ClassFacts, *, at_most_records: int | None = None, effort: Effort | None = None
-) -> Bracket:
+) -> Bracket[BlowfishMove]:
     """Bracket the L1 change (which is the squared L2 change too) of the histogram between neighbours.
 
     Parameters
@@ -146,7 +147,7 @@ def longest_disjoint(
         upper = ceiling
         reason = "Moves are cycles through classes; a class on the cycle gains at most two."
     value = _value(facts, best)
-    return Bracket(value, upper, _move(facts, best) if best else None, "disjoint counts", reason)
+    return Bracket(upper, value, _move(facts, best) if best else None, "disjoint counts", reason)
 
 
 def _cap(at_most_records: int | None) -> int | None:

@@ -22,7 +22,7 @@ from policygraph.effort import Effort
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import brief
 from policygraph.moves.blowfish.blocks import block_bound
-from policygraph.moves.blowfish.bracket import BlowfishMove, Bracket
+from policygraph.moves.blowfish.bracket import BlowfishMove
 from policygraph.moves.blowfish.capped import capped_ceiling, capped_changes, within
 from policygraph.moves.blowfish.disjoint import ClassFacts, longest_disjoint
 from policygraph.moves.blowfish.minimal import (
@@ -41,10 +41,10 @@ from policygraph.moves.blowfish.published import PublishedBound, published_bound
 from policygraph.moves.blowfish.realise import Best, Realiser
 from policygraph.moves.blowfish.records import Verdict, are_neighbours_records
 from policygraph.moves.blowfish.relation import longest_relation, single_relation
+from policygraph.moves.bracket import Bracket
 
 __all__ = [
     "BlowfishMove",
-    "Bracket",
     "ClassFacts",
     "PublishedBound",
     "Verdict",
@@ -126,7 +126,7 @@ def longest_blowfish(
     norm: str = "l1",
     at_most_records: int | None = None,
     effort: Effort | None = None,
-) -> Bracket:
+) -> Bracket[BlowfishMove]:
     """Bracket the largest change of a query between neighbours, over data sets of every size.
 
     Parameters
@@ -176,9 +176,9 @@ def longest_blowfish(
         return single
     ceiling = None if cap is None else capped_ceiling(problem, norm, cap)
     if ceiling is not None and single.lower == ceiling[0]:
-        return Bracket(single.lower, ceiling[0], single.witness, "cap on records", ceiling[1])
+        return Bracket(ceiling[0], single.lower, single.witness, "cap on records", ceiling[1])
     cycles = affinely_independent(points)
-    known: Bracket | None = None
+    known: Bracket[BlowfishMove] | None = None
     if cycles and query is None:
         known = longest_disjoint(_facts(problem), at_most_records=cap, effort=work)
         if known.exact or (work.done and ceiling is None):
@@ -190,7 +190,7 @@ def longest_blowfish(
             return known
     if ceiling is None:
         return _search(problem, norm, None, work, known, single)
-    bound = Bracket(0, ceiling[0], None, "cap on records", ceiling[1])
+    bound: Bracket[BlowfishMove] = Bracket(ceiling[0], 0, None, "cap on records", ceiling[1])
     known = bound if known is None else _both(known, bound)
     # sets of as many records as the cap are few, and often attain the bound; only if they do not are all sets listed
     short = _search(problem, norm, cap, work.share(3, 10), known, single, longest=cap)
@@ -199,11 +199,11 @@ def longest_blowfish(
     return _search(problem, norm, cap, work, _both(known, short), single)
 
 
-def _both(one: Bracket, two: Bracket) -> Bracket:
+def _both(one: Bracket[BlowfishMove], two: Bracket[BlowfishMove]) -> Bracket[BlowfishMove]:
     """The better lower and the better upper value of two brackets of one number."""
     low = one if one.lower >= two.lower else two
-    high = two if one.upper is None or (two.upper is not None and two.upper < one.upper) else one
-    return Bracket(low.lower, high.upper, low.witness, high.method, high.reason)
+    high = two if two.upper < one.upper else one
+    return Bracket(high.upper, low.lower, low.witness, high.method, high.reason)
 
 
 def _search(
@@ -211,10 +211,10 @@ def _search(
     norm: str,
     cap: int | None,
     effort: Effort,
-    known: Bracket | None,
-    single: Bracket,
+    known: Bracket[BlowfishMove] | None,
+    single: Bracket[BlowfishMove],
     longest: int | None = None,
-) -> Bracket:
+) -> Bracket[BlowfishMove]:
     """List the multisets, then realise them from the most promising one down until no better one is left.
 
     With ``longest`` only multisets of so many records are looked at, and the upper value is the known one.
@@ -261,13 +261,13 @@ def _search(
         reason = "All minimal zero-sum multisets were listed; each record changes at most its part."
         if effort.done:
             reason = f"{reason[:-1]}; {effort.ended_by}."
-    if known is not None and known.upper is not None and known.upper < upper:
+    if known is not None and known.upper < upper:
         upper, method, reason = known.upper, known.method, known.reason
     witness = None if best.moves is None else _witness(problem, best.moves)
-    if longest is not None and known is not None and known.upper is not None:
+    if longest is not None and known is not None:
         # longer multisets were not looked at
         upper, method, reason = known.upper, known.method, known.reason
-    return Bracket(max(0, best.value), max(0, upper), witness, method, reason)
+    return Bracket(max(0, upper), max(0, best.value), witness, method, reason)
 
 
 def _length_times_change(
@@ -303,7 +303,7 @@ def _multisets(problem: BlowfishProblem, longest: int | None, effort: Effort) ->
         yield tuple(steps[j] for j in chosen)
 
 
-def _single(problem: BlowfishProblem, norm: str) -> Bracket:
+def _single(problem: BlowfishProblem, norm: str) -> Bracket[BlowfishMove]:
     """One record changes along a secret pair inside its class: exact, and all there is without constraints."""
     labels = np.array(problem.labels, dtype=np.int64)
     best = Best()

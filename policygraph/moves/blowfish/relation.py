@@ -11,11 +11,12 @@ from itertools import permutations
 from math import gcd, lcm
 
 from policygraph.effort import Effort
-from policygraph.moves.blowfish.bracket import BlowfishMove, Bracket
+from policygraph.moves.blowfish.bracket import BlowfishMove
 from policygraph.moves.blowfish.capped import within
 from policygraph.moves.blowfish.minimal import kernel
 from policygraph.moves.blowfish.problem import BlowfishProblem, Transition, Vector
 from policygraph.moves.blowfish.records import find_repair
+from policygraph.moves.bracket import Bracket
 
 __all__ = ["longest_relation", "single_relation"]
 
@@ -48,7 +49,7 @@ def single_relation(problem: BlowfishProblem) -> Vector | None:
 
 def longest_relation(
     problem: BlowfishProblem, relation: Vector, norm: str, cap: int | None, effort: Effort
-) -> Bracket:
+) -> Bracket[BlowfishMove]:
     """Bracket the sensitivity when the histogram can only change by plus or minus one relation.
 
     Parameters
@@ -86,7 +87,7 @@ def longest_relation(
         best = best or _one_pair(problem, old, new) or _pairing(problem, old, new, effort)
     value = problem.value([(x, y) for x, y in zip(*_ends(relation))], norm)
     if best is None:
-        return Bracket(0, value, None, "single relation", reason)
+        return Bracket(value, 0, None, "single relation", reason)
     change = problem.histogram_change(best)
     witness = BlowfishMove(best, tuple((cell, v) for cell, v in enumerate(change) if v))
     return Bracket(value, value, witness, "single relation", reason)

@@ -1,6 +1,6 @@
 """The longest minimal move of an integer constraint matrix: exact, or between two proved numbers.
 
-Owns ``longest_move`` and its answer, ``Bracket``.
+Owns :func:`longest_move`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import numpy.typing as npt
 from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError, RefusedError
 from policygraph.linalg import Objects, as_integer_matrix, column_classes, rank
+from policygraph.moves.bracket import Bracket
 from policygraph.moves.graver.basis import IncompleteBasisError, graver_basis, merged_basis, spread_first
 from policygraph.moves.graver.bounds import SwapProblem, cheap_bound, swap_problem
 from policygraph.moves.graver.lift import Limits
 from policygraph.moves.graver.minimal import is_minimal
 
-__all__ = ["Bracket", "longest_move"]
+__all__ = ["longest_move"]
 
 Longs = npt.NDArray[np.int64]
 
@@ -34,39 +35,6 @@ FEW_CELLS, FEW_SWAPS, MORE_SWAPS = 30, 14, 24
 
 CLIMB = 10 * SECOND
 """Work on a better witness when there are too many moves to hold and no end was given."""
-
-USELESS = 10**6
-"""An upper bound more than this many times the lower one is not given."""
-
-
-@dataclass(frozen=True, eq=False)
-class Bracket:
-    """The size of the longest minimal move, from below and from above.
-
-    Parameters
-    ----------
-    lower
-        The size of ``witness``, which is a minimal move; 0 when there is no move at all.
-    upper
-        A number that no minimal move exceeds, or None when nothing useful is known.
-    witness
-        The longest minimal move found; all zero when there is none.
-    method
-        ``"enumeration"``, ``"swaps"`` or ``"bounds"``.
-    reason
-        Why the upper bound holds, in one sentence.
-    """
-
-    lower: int
-    upper: int | None
-    witness: Longs
-    method: str
-    reason: str
-
-    @property
-    def exact(self) -> bool:
-        """Whether both numbers agree."""
-        return self.lower == self.upper
 
 
 @dataclass(frozen=True)
@@ -120,7 +88,7 @@ def longest_move(
     symmetries: npt.ArrayLike | None = None,
     query: npt.ArrayLike | None = None,
     norm: Norm = "l1",
-) -> Bracket:
+) -> Bracket[Longs]:
     """Find the largest size of a minimal move, or bracket it.
 
     Parameters
@@ -178,12 +146,8 @@ def longest_move(
     upper = max(
         lower, min(measure.bound(ceiling.length, None, n), measure.bound(ceiling.length, ceiling.swaps, n))
     )
-    if upper > USELESS * max(1, lower):
-        return Bracket(
-            lower, None, best, "bounds", "The search did not finish, and every bound known is useless."
-        )
     reason = ceiling.reason if work.endless or lower == upper else f"{ceiling.reason[:-1]}; {work.ended_by}."
-    return Bracket(lower, upper, best, ceiling.method, reason)
+    return Bracket(upper, lower, best, ceiling.method, reason)
 
 
 @dataclass(frozen=True, eq=False)

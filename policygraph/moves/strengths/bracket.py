@@ -1,4 +1,4 @@
-"""The answer of a search for the longest move: a bracket with a witness, and the exact norms it compares."""
+"""What searches for the longest move share: exact norms of answers, and whether a table allows a move."""
 
 from __future__ import annotations
 
@@ -12,47 +12,12 @@ from policygraph.errors import InputError
 from policygraph.moves.strengths.columns import Ints, read_matrix
 
 Norm = Literal["l1", "l2"]
+Pair = tuple[tuple[int, ...], tuple[int, ...]]
+"""Two neighbouring tables, as a table and a move that leads from it to another valid one."""
 
 
 MOST_ANSWERS = 1 << 23
 """Answers of moves that are held at once."""
-
-
-@dataclass(frozen=True)
-class Bracket:
-    """What is proved about the longest move.
-
-    Attributes
-    ----------
-    lower, upper
-        Proved bounds; for ``norm="l2"`` of the **square** of the norm, which is an integer.
-    witness
-        Two neighbouring tables as (table, move): the move has length ``lower`` and leads from the table to
-        another valid one. None when there is no move.
-    method
-        Name of the rung that answered.
-    reason
-        Why the upper bound holds.
-    norm
-        "l1", or "l2" for squared lengths.
-
-    Examples
-    --------
-    >>> Bracket(2, 2, None, "listing", "all moves were listed").exact
-    True
-    """
-
-    lower: int
-    upper: int
-    witness: tuple[tuple[int, ...], tuple[int, ...]] | None
-    method: str
-    reason: str
-    norm: Norm = "l1"
-
-    @property
-    def exact(self) -> bool:
-        """Whether both bounds agree."""
-        return self.lower == self.upper
 
 
 @dataclass(frozen=True)
@@ -155,7 +120,7 @@ def removed_part(move: Ints) -> Ints:
     return part
 
 
-def witness_of(table: Ints, move: Ints) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def witness_of(table: Ints, move: Ints) -> Pair:
     """Write a table and a move as plain integers.
 
     Examples

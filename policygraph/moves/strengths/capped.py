@@ -13,9 +13,10 @@ import numpy as np
 
 from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError, RefusedError
+from policygraph.moves.bracket import Bracket
 from policygraph.moves.strengths.bracket import (
-    Bracket,
     Norm,
+    Pair,
     lengths,
     read_norm,
     read_query,
@@ -169,7 +170,7 @@ def longest_capped(
     capacity: int | None = None,
     max_moves: int | None = 500_000,
     effort: Effort | None = None,
-) -> Bracket:
+) -> Bracket[Pair]:
     """Find the move of at most m added and m removed records that changes a query's answer the most.
 
     Parameters
@@ -211,7 +212,7 @@ def longest_capped(
     answer = None if wanted is None else np.ascontiguousarray(wanted[:, kept])
     ceiling = _ceiling(answer, cap, room, kind)
     half = work.share(1, 2)
-    quick: Bracket | None = None
+    quick: Bracket[Pair] | None = None
     if kind == "l1" and sums_under(len(kept), cap) > FEW_SUMS:
         # often the ceiling itself is reached, which a short search shows without any listing
         quick = longest_by_cuts(small, cap, answer, room, ceiling, half.at_most(QUICK), most_cuts=40)
@@ -232,23 +233,23 @@ def longest_capped(
         reason = (
             f"a move of {cap} added and {cap} removed records, each as long as the longest column ({refusal})"
         )
-        return Bracket(0, ceiling, None, "bound", reason, kind)
+        return Bracket(ceiling, 0, None, "bound", reason)
     values = lengths(answer, listed, kind)
     if not len(values):
-        return Bracket(0, 0, None, "listing", "no move stays under the cap", kind)
+        return Bracket(0, 0, None, "listing", "no move stays under the cap")
     top = int(np.argmax(values))
     best = int(values[top])
     witness = witness_of(removed_part(listed[top]), listed[top])
-    found = Bracket(best, best, witness, "listing", "every minimal move under the cap was listed", kind)
+    found = Bracket(best, best, witness, "listing", "every minimal move under the cap was listed")
     return _grown(found, kept, read.shape[1])
 
 
-def _grown(found: Bracket, kept: list[int], cells: int) -> Bracket:
+def _grown(found: Bracket[Pair], kept: list[int], cells: int) -> Bracket[Pair]:
     if found.witness is None:
         return found
     table, move = np.zeros(cells, dtype=np.int64), np.zeros(cells, dtype=np.int64)
     table[kept], move[kept] = found.witness
-    return Bracket(found.lower, found.upper, witness_of(table, move), found.method, found.reason, found.norm)
+    return Bracket(found.upper, found.lower, witness_of(table, move), found.method, found.reason)
 
 
 def _ceiling(query: Ints | None, cap: int, capacity: int | None, norm: Norm) -> int:

@@ -7,8 +7,9 @@ import numpy as np
 from policygraph.effort import Effort
 from policygraph.errors import RefusedError
 from policygraph.exact import brief
+from policygraph.moves.bracket import Bracket
 from policygraph.moves.graver.minimal import decompose
-from policygraph.moves.strengths.bracket import Bracket, lengths, removed_part, witness_of
+from policygraph.moves.strengths.bracket import Pair, lengths, removed_part, witness_of
 from policygraph.moves.strengths.columns import Ints
 from policygraph.solver.program import Program
 
@@ -26,7 +27,7 @@ def longest_by_cuts(
     ceiling: int,
     effort: Effort | None = None,
     most_cuts: int = MOST_CUTS,
-) -> Bracket:
+) -> Bracket[Pair]:
     """Bracket the largest L1 answer to a minimal move under a cap.
 
     Parameters
@@ -61,7 +62,7 @@ def longest_by_cuts(
         search = _Cuts(matrix, cap, query, capacity, work)
     except RefusedError as late:
         reason = f"a move of {brief(cap)} added and {brief(cap)} removed records, each as long as the longest column ({late})"
-        return Bracket(0, ceiling, None, "bound", reason, "l1")
+        return Bracket(ceiling, 0, None, "bound", reason)
     best, move, upper = 0, None, ceiling
     reason = "the search over all kernel vectors under the cap was completed"
     stopped = "the search was stopped; a proved bound over all kernel vectors under the cap holds"
@@ -96,7 +97,7 @@ def longest_by_cuts(
     if upper > best and work.done:
         reason = f"{reason}; {work.ended_by}"
     witness = None if move is None else witness_of(removed_part(move), move)
-    return Bracket(best, upper, witness, "search", reason, "l1")
+    return Bracket(upper, best, witness, "search", reason)
 
 
 class _Cuts:

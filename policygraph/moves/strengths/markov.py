@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from policygraph.effort import Effort
 from policygraph.errors import RefusedError
+from policygraph.moves.bracket import Bracket
 from policygraph.moves.strengths.bracket import (
-    Bracket,
     Norm,
+    Pair,
     lengths,
     read_norm,
     read_query,
@@ -265,7 +266,7 @@ def longest_markov(
     *,
     capacity: int | None = None,
     effort: Effort | None = None,
-) -> Bracket:
+) -> Bracket[Pair]:
     """Find the Markov move that changes a query's answer the most.
 
     Parameters
@@ -301,7 +302,7 @@ def longest_markov(
     wanted = read_query(query, read.shape[1])
     kind = read_norm(norm)
     if read_capacity(capacity) == 0:
-        return Bracket(0, 0, None, "capacity", "no cell can hold a record", kind)
+        return Bracket(0, 0, None, "capacity", "no cell can hold a record")
     kept = representatives(read, wanted, 4)
     ceiling = _four_columns(wanted, kept, kind)
     small = np.ascontiguousarray(read[:, kept])
@@ -311,7 +312,7 @@ def longest_markov(
         best, move, bound, complete = _longest(small, answer, kind, ceiling, work)
     except RefusedError as refusal:
         reason = f"a Markov move touches at most four cells, one record each ({refusal})"
-        return Bracket(0, ceiling, None, "bound", reason, kind)
+        return Bracket(ceiling, 0, None, "bound", reason)
     if complete:
         method, reason = (
             "listing",
@@ -321,10 +322,10 @@ def longest_markov(
         method = "bound"
         reason = f"the unlisted Markov moves touch at most four cells, one record each; {work.ended_by}"
     if move is None:
-        return Bracket(0, bound, None, method, reason, kind)
+        return Bracket(bound, 0, None, method, reason)
     full = np.zeros(read.shape[1], dtype=np.int64)
     full[kept] = move
-    return Bracket(best, bound, witness_of(removed_part(full), full), method, reason, kind)
+    return Bracket(bound, best, witness_of(removed_part(full), full), method, reason)
 
 
 def _four_columns(query: Ints | None, kept: list[int], norm: Norm) -> int:

@@ -16,14 +16,13 @@ for each cell).
 
 from __future__ import annotations
 
-from policygraph.moves.strengths.bracket import Bracket, Occurrence
+from policygraph.moves.strengths.bracket import Occurrence
 from policygraph.moves.strengths.capped import capped_moves, longest_capped
 from policygraph.moves.strengths.markov import is_markov, longest_markov, markov_moves
 from policygraph.moves.strengths.positive import Reason, is_positive, positive_table
 from policygraph.moves.strengths.positive_list import longest_positive, positive_moves
 
 __all__ = [
-    "Bracket",
     "Occurrence",
     "Reason",
     "capped_moves",

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from policygraph.effort import Effort
+from policygraph.moves.bracket import Bracket
 from policygraph.moves.strengths.bracket import (
-    Bracket,
     Occurrence,
+    Pair,
     lengths,
     read_norm,
     read_query,
@@ -164,7 +165,7 @@ def longest_positive(
     capacity: int | None = None,
     basis: Any = None,
     effort: Effort | None = None,
-) -> Bracket:
+) -> Bracket[Pair]:
     """Find the positive move that changes a query's answer the most.
 
     Parameters
@@ -206,7 +207,7 @@ def longest_positive(
             if upper > values[i]:
                 reason = f"undecided moves count as positive; {work.ended_by}"
             witness = witness_of(np.array(answer.table), listed[i])
-            return Bracket(int(values[i]), upper, witness, "descent", reason, kind)
+            return Bracket(upper, int(values[i]), witness, "descent", reason)
     if upper is None:
-        return Bracket(0, 0, None, "descent", "no move is positive", kind)
-    return Bracket(0, upper, None, "descent", f"undecided moves count as positive; {work.ended_by}", kind)
+        return Bracket(0, 0, None, "descent", "no move is positive")
+    return Bracket(upper, 0, None, "descent", f"undecided moves count as positive; {work.ended_by}")

@@ -18,10 +18,9 @@ from policygraph.errors import InputError
 from policygraph.moves.degrees.reading import Change, Known, Move, Part, known_among, read_change
 from policygraph.moves.degrees.walk import peel
 from policygraph.moves.two_way.closed_form import longest_bipartite_move
-from policygraph.moves.two_way.forbidden import Bracket, longest_with_forbidden
+from policygraph.moves.two_way.forbidden import longest_with_forbidden
 
 __all__ = [
-    "Bracket",
     "decompose",
     "find_submove",
     "is_minimal",

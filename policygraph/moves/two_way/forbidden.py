@@ -1,6 +1,6 @@
 """The longest minimal move of a two-way table with arbitrary forbidden cells (structural zeros).
 
-Owns the reduction to a longest cycle and the bracket it returns. The proof is section 5 of
+Owns the reduction to a longest cycle. The proof is section 5 of
 ``docs/explanation/proofs/two-cuboids.md``.
 """
 
@@ -8,35 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from random import Random
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError
+from policygraph.moves.bracket import Bracket
 from policygraph.moves.degrees.reading import Known, Move, as_count, known_mask
 from policygraph.moves.two_way.circuits import Graph, arrange, longest_circuit
 
-__all__ = ["Bracket", "longest_with_forbidden"]
+__all__ = ["longest_with_forbidden"]
 
 _EXPLICIT = 2_000_000
 """Most edges of the move graph that are ever listed; above, only the arrangement and the bound are tried."""
 SEARCH = 10 * SECOND
 """Work of a search when none is named."""
-
-
-class Bracket(NamedTuple):
-    """A proved interval for the longest minimal move, with a move that attains its lower end."""
-
-    lower: int
-    upper: int
-    witness: Move
-
-    @property
-    def exact(self) -> bool:
-        """Whether the search was finished."""
-        return self.lower == self.upper
 
 
 class _MoveGraph:
@@ -203,7 +190,7 @@ def longest_with_forbidden(
     *,
     total_known: bool = False,
     effort: Effort | None = None,
-) -> Bracket:
+) -> Bracket[Move]:
     """Most cells that two neighbouring tables can differ in when sums are known and some cells are always 0.
 
     Parameters
@@ -228,10 +215,11 @@ def longest_with_forbidden(
 
     Examples
     --------
-    >>> longest_with_forbidden(3, 3, 3, 3, [(0, 0), (1, 1), (2, 2)])[:2]
-    (6, 6)
-    >>> longest_with_forbidden(3, 3, 3, 3, [(0, 0), (0, 1)])[:2]
-    (4, 4)
+    >>> found = longest_with_forbidden(3, 3, 3, 3, [(0, 0), (1, 1), (2, 2)])
+    >>> found.upper, found.exact
+    (6, True)
+    >>> longest_with_forbidden(3, 3, 3, 3, [(0, 0), (0, 1)]).upper
+    4
 
     Notes
     -----
@@ -270,4 +258,11 @@ def longest_with_forbidden(
         )
         if longer:
             best = graph.move(longer)
-    return Bracket(len(best), upper, best)
+    return Bracket(
+        upper,
+        len(best),
+        best,
+        "longest cycle without the structural zeros",
+        "a minimal move is a cycle of the bipartite graph of margin cells from which the structural zeros are deleted; "
+        "no longer cycle exists (docs/explanation/proofs/two-cuboids.md)",
+    )

@@ -14,11 +14,12 @@ import numpy as np
 
 from policygraph.effort import Effort
 from policygraph.errors import ConstraintError, InputError, RefusedError
+from policygraph.moves.bracket import Bracket
 from policygraph.moves.graver.basis import graver_basis
 from policygraph.moves.strengths.bracket import (
-    Bracket,
     Norm,
     Occurrence,
+    Pair,
     lengths,
     read_norm,
     read_query,
@@ -139,7 +140,7 @@ def longest_with_values(
     at_most_records: int | None = None,
     max_moves: int | None = None,
     effort: Effort | None = None,
-) -> Bracket:
+) -> Bracket[Pair]:
     """Find the largest change of a query between neighbouring tables with the published values.
 
     Parameters
@@ -257,7 +258,7 @@ def _within(moves: Iterator[Ints], most: int, effort: Effort) -> Iterator[Ints]:
 
 def _descend(
     fibre: Fibre, moves: Ints, query: Ints | None, norm: Norm, strength: Strength, effort: Effort
-) -> Bracket:
+) -> Bracket[Pair]:
     sizes = lengths(query, moves, norm)
     upper: int | None = None
     reason = "moves were taken from the longest down; no longer one occurs on a table with these values"
@@ -283,17 +284,17 @@ def _descend(
                     "undecided moves count as occurring; every move longer than the upper bound is excluded"
                 )
             witness = witness_of(np.array(answer.table, dtype=np.int64), moves[i])
-            return Bracket(int(sizes[i]), upper, witness, "descent", reason, norm)
+            return Bracket(upper, int(sizes[i]), witness, "descent", reason)
     if upper is None:
         return Bracket(
-            0, 0, None, "descent", "no move occurs: the values determine the table up to equal answers", norm
+            0, 0, None, "descent", "no move occurs: the values determine the table up to equal answers"
         )
-    return Bracket(0, upper, None, "descent", "undecided moves count as occurring", norm)
+    return Bracket(upper, 0, None, "descent", "undecided moves count as occurring")
 
 
 def _bound(
     fibre: Fibre, query: Ints | None, norm: Norm, at_most: int | None, refusal: RefusedError
-) -> Bracket:
+) -> Bracket[Pair]:
     """Triangle inequality over the cells that can change, each by at most its range, and over the records."""
     one = np.eye(fibre.matrix.shape[1], dtype=np.int64)[list(fibre.bounds.kept)]
     sizes = lengths(query, one, "l1").tolist()
@@ -310,5 +311,5 @@ def _bound(
     # the Euclidean norm is at most the L1 norm
     best = min(bounds) if norm == "l1" else min(bounds) ** 2
     return Bracket(
-        0, best, None, "bound", f"every cell changes within its bounds, or by all records ({refusal})", norm
+        best, 0, None, "bound", f"every cell changes within its bounds, or by all records ({refusal})"
     )

@@ -20,8 +20,7 @@ from policygraph.model.graphs.differences import by_edges
 from policygraph.model.graphs.simple import Complete
 from policygraph.model.queries.base import Norm
 from policygraph.model.queries.blocks import BlockQuery
-from policygraph.sensitivity.certificate import Witness
-from policygraph.sensitivity.found import Found
+from policygraph.moves.bracket import Bracket, Witness
 
 __all__ = ["all_difference_sets", "along_block_edges"]
 
@@ -67,15 +66,15 @@ def _some(names: list[str], most: int) -> Iterator[frozenset[str]]:
         yield from (frozenset(some) for some in combinations(names, size))
 
 
-def along_block_edges(query: BlockQuery, graph: PolicyGraph, norm: Norm) -> Found:
+def along_block_edges(query: BlockQuery, graph: PolicyGraph, norm: Norm) -> Bracket[Witness]:
     """Largest change of interactions along an edge of the policy graph."""
     from policygraph.sensitivity.rungs.edges import edge_differing
 
-    best = Found(0, 0, None, "closed form", "no edge changes an interaction")
+    best: Bracket[Witness] = Bracket(0, 0, None, "closed form", "no edge changes an interaction")
     if graph.bottom != "none":
         cell = int(graph.bottom_cells[0])
         value = int(query.column_norms(np.array([cell]), norm)[0])
-        best = Found(
+        best = Bracket(
             value,
             value,
             Witness.of_change({cell: 1}),
@@ -88,7 +87,7 @@ def along_block_edges(query: BlockQuery, graph: PolicyGraph, norm: Norm) -> Foun
         top = int(np.argmax(np.array(values, dtype=object)))
         u, v = edge_differing(graph, sets[top])
         named = ", ".join(name for name in query.domain.names if name in sets[top])
-        best = Found(
+        best = Bracket(
             values[top],
             values[top],
             Witness.of_change({u: -1, v: 1}),

@@ -20,9 +20,8 @@ from policygraph.model.graphs import PolicyGraph
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Norm, Query
 from policygraph.moves.blowfish.problem import dense_problem
+from policygraph.moves.bracket import Bracket, Witness
 from policygraph.moves.degrees.secret_pairs import secret_cells
-from policygraph.sensitivity.certificate import Witness
-from policygraph.sensitivity.found import Found
 from policygraph.sensitivity.rungs.determined import public_rows
 from policygraph.sensitivity.rungs.edges import along_edges
 from policygraph.sensitivity.rungs.secret_pairs import secret_pairs
@@ -34,7 +33,7 @@ DENSE_CELLS = 400
 CLASSES = 200_000
 
 
-def coupled(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Found:
+def coupled(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness]:
     """Largest change of a query between Blowfish neighbours under constraints."""
     found = _coupled(query, policy, norm, effort)
     if policy.system.has_values:
@@ -44,12 +43,12 @@ def coupled(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Found:
     return found
 
 
-def _coupled(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Found:
+def _coupled(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness]:
     graph = _graph(policy)
     if graph.n_edges == 0:
-        return Found(0, 0, None, "no secret pairs", "without secret pairs no two data sets are neighbours")
+        return Bracket(0, 0, None, "no secret pairs", "without secret pairs no two data sets are neighbours")
     if len(policy.system.zeros) == policy.domain.size:
-        return Found(0, 0, None, "closed form", "every cell is structurally empty")
+        return Bracket(0, 0, None, "closed form", "every cell is structurally empty")
     facts = policy.system.needed
     if not facts and not len(policy.system.zeros):
         return along_edges(query, policy, norm, effort)
@@ -70,7 +69,7 @@ def _coupled(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Found:
         wide = int(query.column_norms(np.arange(policy.domain.size), norm).max())
         upper = 2 * cap * wide if norm == "l1" else 4 * cap * cap * wide
         reason = f"at most {cap} records are added and {cap} removed, each changes the answer by one column of the query"
-        return Found(upper, 0, None, "bound by the number of records", reason)
+        return Bracket(upper, 0, None, "bound by the number of records", reason)
     if policy.domain.capacity is not None:
         raise RefusedError(
             f"no proved sensitivity for {policy.domain!r} with edges of the policy graph between node pairs and public facts "
@@ -92,7 +91,7 @@ def _graph(policy: Policy) -> PolicyGraph:
     return policy.graph
 
 
-def _dense(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Found:
+def _dense(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness]:
     from policygraph.moves.blowfish.longest import longest_blowfish
 
     matrix, adjacency, keep = dense_problem(policy)
@@ -112,12 +111,7 @@ def _dense(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Found:
     return _found(bracket, policy, [int(c) for c in keep])
 
 
-def _found(bracket: Any, policy: Policy, cells: Any) -> Found:
-    if bracket.upper is None:
-        raise RefusedError(
-            f"no proved sensitivity: {bracket.reason} Allow more time, or set at_most_records.",
-            code="sensitivity.refused",
-        )
+def _found(bracket: Any, policy: Policy, cells: Any) -> Bracket[Witness]:
     witness = None
     if bracket.witness is not None and bracket.lower:
         before: dict[int, int] = {}
@@ -128,10 +122,10 @@ def _found(bracket: Any, policy: Policy, cells: Any) -> Found:
                     cell = int(cells[int(end)])
                     table[cell] = table.get(cell, 0) + 1
         witness = Witness(tuple(sorted(before.items())), tuple(sorted(after.items())))
-    return Found(int(bracket.upper), int(bracket.lower), witness, bracket.method, bracket.reason)
+    return Bracket(int(bracket.upper), int(bracket.lower), witness, bracket.method, bracket.reason)
 
 
-def _one_margin(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Found | None:
+def _one_margin(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness] | None:
     """One public margin on a domain of any size: changes run through its cells in a simple cycle."""
     from policygraph.moves.blowfish.longest import ClassFacts, longest_disjoint
 

@@ -18,7 +18,7 @@ from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.model.queries.matrices import MatrixQuery
-from policygraph.sensitivity.found import Found
+from policygraph.moves.bracket import Bracket, Witness
 
 __all__ = ["PUBLIC", "follows", "public_rows", "undetermined"]
 
@@ -33,7 +33,7 @@ Ints = npt.NDArray[np.int64]
 Echelon = tuple[Ints, list[int], Ints]
 """Reduced rows modulo the prime, their leading cells, and how they are made of the given rows."""
 
-PUBLIC = Found(
+PUBLIC: Bracket[Witness] = Bracket(
     0,
     0,
     None,

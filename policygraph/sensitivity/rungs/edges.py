@@ -21,8 +21,7 @@ from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Norm, Query
 from policygraph.model.queries.blocks import BlockQuery
 from policygraph.model.queries.cuboids import CuboidQuery
-from policygraph.sensitivity.certificate import Witness
-from policygraph.sensitivity.found import Found
+from policygraph.moves.bracket import Bracket, Witness
 
 __all__ = ["along_edges", "edge_differing"]
 
@@ -34,13 +33,13 @@ UNIQUE_COLUMNS = 4_000
 NOTHING = "no move changes the answer"
 
 
-def along_edges(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Found:
+def along_edges(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness]:
     """Largest change of a query along an edge of the policy graph."""
     graph = policy.graph
     if graph is None:
         raise RefusedError("a policy without graph has no edges.", code="sensitivity.graph")
     if graph.n_edges == 0:
-        return Found(0, 0, None, "closed form", "the policy graph has no edge, so nothing is secret")
+        return Bracket(0, 0, None, "closed form", "the policy graph has no edge, so nothing is secret")
     if isinstance(query, CuboidQuery):
         return _cuboids(query, graph, norm)
     if isinstance(query, BlockQuery):
@@ -52,7 +51,7 @@ def along_edges(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Fou
     return _rows(query, graph, norm, effort)
 
 
-def _better(one: Found | None, other: Found | None) -> Found:
+def _better(one: Bracket[Witness] | None, other: Bracket[Witness] | None) -> Bracket[Witness]:
     if one is None or other is None:
         found = one or other
         if found is None:
@@ -60,11 +59,11 @@ def _better(one: Found | None, other: Found | None) -> Found:
         return found
     first, second = (one, other) if one.lower >= other.lower else (other, one)
     return (
-        Found(
+        Bracket(
             max(one.upper, other.upper), first.lower, first.witness, first.method, first.reason, first.steps
         )
         if second.upper <= first.upper
-        else Found(second.upper, first.lower, first.witness, second.method, second.reason, second.steps)
+        else Bracket(second.upper, first.lower, first.witness, second.method, second.reason, second.steps)
     )
 
 
@@ -72,14 +71,14 @@ def _bottom_cells(graph: PolicyGraph) -> Any:
     return graph.bottom_cells if graph.bottom != "none" else ()
 
 
-def _identity(graph: PolicyGraph) -> Found:
+def _identity(graph: PolicyGraph) -> Bracket[Witness]:
     if graph.rule.n_edges:
         u, v = (
             (int(end[0]) for end in next(iter(graph.rule.chunks(1))))
             if not isinstance(graph.rule, Complete)
             else (0, 1)
         )
-        return Found(
+        return Bracket(
             2,
             2,
             Witness.of_change({u: -1, v: 1}),
@@ -87,15 +86,15 @@ def _identity(graph: PolicyGraph) -> Found:
             "one record leaves a cell and enters another",
         )
     u = int(graph.bottom_cells[0])
-    return Found(1, 1, Witness.of_change({u: 1}), "closed form", "one record appears or vanishes")
+    return Bracket(1, 1, Witness.of_change({u: 1}), "closed form", "one record appears or vanishes")
 
 
-def _cuboids(query: CuboidQuery, graph: PolicyGraph, norm: Norm) -> Found:
-    best: Found | None = None
+def _cuboids(query: CuboidQuery, graph: PolicyGraph, norm: Norm) -> Bracket[Witness]:
+    best: Bracket[Witness] | None = None
     if graph.bottom != "none":
         u = int(graph.bottom_cells[0])
         value = int(query.column_norms(np.array([0]), norm)[0])
-        best = Found(
+        best = Bracket(
             value,
             value,
             Witness.of_change({u: 1}),
@@ -108,7 +107,7 @@ def _cuboids(query: CuboidQuery, graph: PolicyGraph, norm: Norm) -> Found:
         top = int(np.argmax(values))
         u, v = edge_differing(graph, sets[top])
         named = ", ".join(name for name in query.domain.names if name in sets[top])
-        changed = Found(
+        changed = Bracket(
             values[top],
             values[top],
             Witness.of_change({u: -1, v: 1}),
@@ -145,14 +144,14 @@ def edge_differing(graph: PolicyGraph, names: frozenset[str]) -> tuple[int, int]
     raise RefusedError(f"no edge differs on exactly {sorted(names)}.", code="sensitivity.edge")
 
 
-def _rows(query: Query, graph: PolicyGraph, norm: Norm, effort: Effort) -> Found:
-    best: Found | None = None
+def _rows(query: Query, graph: PolicyGraph, norm: Norm, effort: Effort) -> Bracket[Witness]:
+    best: Bracket[Witness] | None = None
     if graph.bottom != "none":
         cells = np.fromiter(_bottom_cells(graph), dtype=np.int64)
         norms = query.column_norms(cells, norm)
         at = int(np.argmax(norms))
         value = int(norms[at])
-        best = Found(
+        best = Bracket(
             value,
             value,
             Witness.of_change({int(cells[at]): 1}) if value else None,
@@ -166,7 +165,7 @@ def _rows(query: Query, graph: PolicyGraph, norm: Norm, effort: Effort) -> Found
     return _better(best, _each_edge(query, graph, norm, effort))
 
 
-def _each_edge(query: Query, graph: PolicyGraph, norm: Norm, effort: Effort) -> Found:
+def _each_edge(query: Query, graph: PolicyGraph, norm: Norm, effort: Effort) -> Bracket[Witness]:
     value, pair = -1, (0, 0)
     for u, v in graph.edge_chunks(1 << 16, limit=PAIRS):
         norms = query.pair_norms(u, v, norm)
@@ -176,14 +175,14 @@ def _each_edge(query: Query, graph: PolicyGraph, norm: Norm, effort: Effort) -> 
         effort.spend(10 + len(u) // 4)
         if effort.done:
             upper = _column_bound(query, norm)[0]
-            return Found(
+            return Bracket(
                 max(upper, value),
                 value,
                 Witness.of_change({pair[0]: -1, pair[1]: 1}),
                 f"bound by columns (not all edges were tried: {effort.ended_by})",
                 "a change along an edge is a difference of two columns, each no longer than the longest column",
             )
-    return Found(
+    return Bracket(
         value,
         value,
         Witness.of_change({pair[0]: -1, pair[1]: 1}) if value else None,
@@ -210,7 +209,7 @@ def _column_bound(query: Query, norm: Norm) -> tuple[int, str]:
     return by_columns, "a difference of two columns is at most twice as long as the longest column"
 
 
-def _all_pairs(query: Query, norm: Norm, effort: Effort) -> Found:
+def _all_pairs(query: Query, norm: Norm, effort: Effort) -> Bracket[Witness]:
     """Full graph: the diameter of the set of columns."""
     n = query.domain.size
     upper, why = _column_bound(query, norm)
@@ -240,7 +239,7 @@ def _all_pairs(query: Query, norm: Norm, effort: Effort) -> Found:
                     break
             else:
                 upper, why = lower, "all pairs of different columns were compared in integers"
-    return Found(
+    return Bracket(
         max(upper, lower),
         lower,
         Witness.of_change({u: -1, v: 1}) if lower else None,

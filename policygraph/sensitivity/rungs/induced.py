@@ -21,8 +21,7 @@ from policygraph.model.queries.base import Norm, Query
 from policygraph.model.queries.blocks import BlockQuery
 from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.model.queries.networks import MixingQuery
-from policygraph.sensitivity.certificate import Witness
-from policygraph.sensitivity.found import Found
+from policygraph.moves.bracket import Bracket, Witness
 from policygraph.sensitivity.rungs import search
 from policygraph.sensitivity.rungs.margins import closed_form
 from policygraph.sensitivity.rungs.mixing import capped_cycle, markov_switch, mixing_bound, mixing_witness
@@ -39,7 +38,7 @@ Degree = tuple[int, dict[int, int], str]
 """Edges of the longest minimal move, a move, and why."""
 
 
-def induced(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Found:
+def induced(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness]:
     """Largest change of a query over the minimal moves of the public facts."""
     system = policy.system
     if system.has_values:
@@ -47,28 +46,30 @@ def induced(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Found:
     return _without_values(query, policy, norm, effort)
 
 
-def _without_values(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Found:
+def _without_values(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness]:
     system = policy.system
     steps: tuple[str, ...] = ()
     if system.redundant:
         steps = (f"{len(system.redundant)} public facts that follow from others dropped",)
     if len(system.zeros) == policy.domain.size:
-        return Found(0, 0, None, "closed form", "every cell is structurally empty")
+        return Bracket(0, 0, None, "closed form", "every cell is structurally empty")
     if not system.needed:
         return _single_records(query, policy, norm).after(*steps)
     if (one_switch := markov_switch(query, policy)) is not None:
         change = _pairs(policy.domain, one_switch)
         value = query.change_norm(change, norm)
         reason = "with all degrees public a Markov move switches two edges; no switch changes more (docs/explanation/proofs/networks.md)"
-        return Found(value, value, Witness.of_change(change), "closed form, one switch", reason).after(*steps)
+        return Bracket(value, value, Witness.of_change(change), "closed form, one switch", reason).after(
+            *steps
+        )
     if (cycle := capped_cycle(query, policy)) is not None and (norm == "l1" or query.is_identity):
         change = _pairs(policy.domain, cycle)
         value, cap = query.change_norm(change, norm), policy.at_most_records
         if value == 2 * (cap or 0):
             reason = f"at most {cap} edges are added and {cap} removed, and an alternating cycle does that"
-            return Found(value, value, Witness.of_change(change), "closed form, capped cycle", reason).after(
-                *steps
-            )
+            return Bracket(
+                value, value, Witness.of_change(change), "closed form, capped cycle", reason
+            ).after(*steps)
     whole = policy.strength == "worst-case" and policy.at_most_records is None
     # Of weaker neighbours the structure only gives a bound, which must not take the work of their own search.
     some = effort if whole else effort.at_most(STRUCTURE)
@@ -83,7 +84,7 @@ def _without_values(query: Query, policy: Policy, norm: Norm, effort: Effort) ->
 
 def _from_structure(
     query: Query, policy: Policy, norm: Norm, effort: Effort
-) -> tuple[Found | None, Reduced | None]:
+) -> tuple[Bracket[Witness] | None, Reduced | None]:
     """Closed form or bound by the structure of the facts, and the reduced problem where there is one."""
     system = policy.system
     reduced: Reduced | None = None
@@ -100,7 +101,7 @@ def _from_structure(
     return None, reduced
 
 
-def _times_widest_column(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Found | None:
+def _times_widest_column(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness] | None:
     """Any query changes by at most the length of the longest move times its longest column."""
     if query.is_identity:
         return None
@@ -110,7 +111,7 @@ def _times_widest_column(query: Query, policy: Policy, norm: Norm, effort: Effor
         return None
     lower = query.change_norm(cells.witness.change, norm) if cells.witness is not None else 0
     upper = cells.upper * wide if norm == "l1" else cells.upper * cells.upper * wide
-    return Found(
+    return Bracket(
         max(upper, lower),
         lower,
         cells.witness if lower else None,
@@ -120,7 +121,7 @@ def _times_widest_column(query: Query, policy: Policy, norm: Norm, effort: Effor
     )
 
 
-def _single_records(query: Query, policy: Policy, norm: Norm) -> Found:
+def _single_records(query: Query, policy: Policy, norm: Norm) -> Bracket[Witness]:
     """Without public sums a record may appear or vanish by itself, and that is minimal."""
     size, zeros = policy.domain.size, policy.system.zeros
     reason = "without public sums the minimal moves add or remove one record, which changes the answer by one column"
@@ -128,7 +129,7 @@ def _single_records(query: Query, policy: Policy, norm: Norm) -> Found:
         taken = set(zeros.tolist())
         cell = next(c for c in range(size) if c not in taken)
         value = int(query.column_norms(np.array([cell]), norm)[0])
-        return Found(value, value, Witness.of_change({cell: 1}), "closed form", reason)
+        return Bracket(value, value, Witness.of_change({cell: 1}), "closed form", reason)
     value, best = -1, 0
     for start in range(0, size, CHUNK):
         cells = np.setdiff1d(np.arange(start, min(start + CHUNK, size), dtype=np.int64), zeros)
@@ -137,10 +138,10 @@ def _single_records(query: Query, policy: Policy, norm: Norm) -> Found:
             at = int(np.argmax(norms))
             if int(norms[at]) > value:
                 value, best = int(norms[at]), int(cells[at])
-    return Found(value, value, Witness.of_change({best: 1}) if value else None, "largest column", reason)
+    return Bracket(value, value, Witness.of_change({best: 1}) if value else None, "largest column", reason)
 
 
-def _degrees(query: Query, policy: Policy, norm: Norm) -> Found | None:
+def _degrees(query: Query, policy: Policy, norm: Norm) -> Bracket[Witness] | None:
     """Public degrees, and pairs that cannot change: closed forms for the edges, a bound for counts of edges."""
     network = policy.domain
     facts = [fact for fact in policy.system.needed if not is_fixing(fact, policy)]
@@ -165,7 +166,7 @@ def _degrees(query: Query, policy: Policy, norm: Norm) -> Found | None:
             change, lower = other, query.change_norm(other, norm)
     else:
         return None
-    return Found(
+    return Bracket(
         upper,
         lower,
         Witness.of_change(change) if change else None,

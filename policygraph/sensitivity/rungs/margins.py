@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from math import prod
 
 from policygraph.model.queries.base import Norm
-from policygraph.sensitivity.certificate import Witness
-from policygraph.sensitivity.found import Found
+from policygraph.moves.bracket import Bracket, Witness
 from policygraph.sensitivity.rungs.reduce import Reduced
 
 __all__ = ["change_norm", "closed_form", "witness"]
@@ -39,10 +38,10 @@ def witness(reduced: Reduced, change: Change) -> Witness:
     return Witness.of_change({reduced.lift(cell): amount for cell, amount in change.items()})
 
 
-def closed_form(reduced: Reduced, norm: Norm) -> Found | None:
+def closed_form(reduced: Reduced, norm: Norm) -> Bracket[Witness] | None:
     """Answer from a formula; None when there are three or more public margins left."""
     if not reduced.asked:
-        return Found(
+        return Bracket(
             0,
             0,
             None,
@@ -57,12 +56,12 @@ def closed_form(reduced: Reduced, norm: Norm) -> Found | None:
     return None
 
 
-def _one_total(reduced: Reduced, norm: Norm) -> Found:
+def _one_total(reduced: Reduced, norm: Norm) -> Bracket[Witness]:
     """One public margin splits the table into parts of known total: a record moves inside its part."""
     ones = (1,) * len(reduced.axes)
     change = {(0,) * len(reduced.axes): -1, ones: 1}
     value = change_norm(reduced, change, norm)
-    return Found(
+    return Bracket(
         value,
         value,
         witness(reduced, change),
@@ -73,7 +72,7 @@ def _one_total(reduced: Reduced, norm: Norm) -> Found:
     )
 
 
-def _two_margins(reduced: Reduced, norm: Norm) -> Found:
+def _two_margins(reduced: Reduced, norm: Norm) -> Bracket[Witness]:
     from policygraph.moves.two_way.changes import longest_bipartite_move
 
     left, right = (sorted(names) for names in reduced.known)
@@ -98,7 +97,7 @@ def _two_margins(reduced: Reduced, norm: Norm) -> Found:
         # pile up at most half of the cycle on one cell.
         spread = length if set(left) <= names or set(right) <= names else length * length // 2
         upper += weight * length if norm == "l1" else weight * weight * spread
-    return Found(
+    return Bracket(
         max(upper, lower),
         lower,
         witness(reduced, change),

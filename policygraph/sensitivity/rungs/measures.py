@@ -21,8 +21,7 @@ from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Norm
 from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.model.queries.measures import MeasureQuery
-from policygraph.sensitivity.certificate import Witness
-from policygraph.sensitivity.found import Found
+from policygraph.moves.bracket import Bracket, Witness
 from policygraph.sensitivity.rungs.edges import edge_differing
 from policygraph.sensitivity.rungs.measures_search import two_values, under_facts
 
@@ -32,7 +31,7 @@ DENSE_CELLS = 200
 """Most cells for which records of two values are given to the search under a policy graph and public facts."""
 
 
-def with_measure(query: MeasureQuery, policy: Policy, norm: Norm, effort: Effort) -> Found:
+def with_measure(query: MeasureQuery, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness]:
     """Largest change of sums (and counts) between neighbours, values of the measure included."""
     if policy.strength != "worst-case":
         raise RefusedError(
@@ -44,7 +43,7 @@ def with_measure(query: MeasureQuery, policy: Policy, norm: Norm, effort: Effort
     found = _many(query, policy, norm, effort)
     if policy.definition == "blowfish" and policy.system.has_values:
         # Fewer data sets have the published values, so that the answer without them is an upper bound.
-        return Found(
+        return Bracket(
             found.upper,
             0,
             None,
@@ -55,7 +54,7 @@ def with_measure(query: MeasureQuery, policy: Policy, norm: Norm, effort: Effort
     return found
 
 
-def _many(query: MeasureQuery, policy: Policy, norm: Norm, effort: Effort) -> Found:
+def _many(query: MeasureQuery, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness]:
     facts, graph = policy.system.needed, policy.graph
     total = all(isinstance(f, Total) or (isinstance(f, Cuboid) and not f.names) for f in facts)
     kept = total and graph is not None and graph.bottom == "none"
@@ -65,13 +64,13 @@ def _many(query: MeasureQuery, policy: Policy, norm: Norm, effort: Effort) -> Fo
     return _best([made(query, policy, norm, effort), *_of_value(query, policy, norm)])
 
 
-def _best(found: Iterable[Found]) -> Found:
+def _best(found: Iterable[Bracket[Witness]]) -> Bracket[Witness]:
     """The largest of several kinds of moves."""
     every = list(found)
     if not every:
-        return Found(0, 0, None, "closed form", "no two data sets are neighbours")
+        return Bracket(0, 0, None, "closed form", "no two data sets are neighbours")
     top, low = max(every, key=lambda f: (f.upper, f.lower)), max(every, key=lambda f: f.lower)
-    return Found(top.upper, low.lower, low.witness, top.method, top.reason, top.steps)
+    return Bracket(top.upper, low.lower, low.witness, top.method, top.reason, top.steps)
 
 
 # One record --------------------------------------------------------------------------------------------------------------
@@ -92,19 +91,19 @@ def _first_cell(policy: Policy) -> int | None:
     return next((cell for cell in range(policy.domain.size) if cell not in zeros), None)
 
 
-def _one_record(query: MeasureQuery, policy: Policy, norm: Norm) -> Found:
+def _one_record(query: MeasureQuery, policy: Policy, norm: Norm) -> Bracket[Witness]:
     cell = _first_cell(policy)
     if cell is None:
-        return Found(0, 0, None, "closed form", "every cell is structurally empty")
+        return Bracket(0, 0, None, "closed form", "every cell is structurally empty")
     value, level = _single(query, norm)
     witness = Witness.of_change({cell * query.measure.levels + level: 1})
     reason = (
         "one record more or less changes one cell of every table, most with a value at an end of the range"
     )
-    return Found(value, value, witness, "closed form, one record", reason)
+    return Bracket(value, value, witness, "closed form, one record", reason)
 
 
-def _of_value(query: MeasureQuery, policy: Policy, norm: Norm) -> list[Found]:
+def _of_value(query: MeasureQuery, policy: Policy, norm: Norm) -> list[Bracket[Witness]]:
     """One record keeps its cell and changes its value."""
     cell = _first_cell(policy)
     if cell is not None and policy.graph is None and not _in_every_cell(policy):
@@ -122,8 +121,8 @@ def _of_value(query: MeasureQuery, policy: Policy, norm: Norm) -> list[Found]:
     witness = Witness.of_change({at: -1, at + query.measure.span: 1})
     reason = "one record goes from one end of the range to the other within its cell, which changes every sum"
     if policy.system.has_values:
-        return [Found(value, 0, None, "closed form, one value", reason)]
-    return [Found(value, value, witness, "closed form, one value", reason)]
+        return [Bracket(value, 0, None, "closed form, one value", reason)]
+    return [Bracket(value, value, witness, "closed form, one value", reason)]
 
 
 def _in_every_cell(policy: Policy) -> bool:
@@ -133,18 +132,18 @@ def _in_every_cell(policy: Policy) -> bool:
 # Policy graph without public facts ---------------------------------------------------------------------------------------
 
 
-def _along_edges(query: MeasureQuery, policy: Policy, norm: Norm) -> list[Found]:
+def _along_edges(query: MeasureQuery, policy: Policy, norm: Norm) -> list[Bracket[Witness]]:
     """Exact: for each largest set of attributes that an edge changes, all four pairs of ends of the range."""
     graph = policy.graph
     if graph is None or graph.n_edges == 0:
         return []
-    out: list[Found] = []
+    out: list[Bracket[Witness]] = []
     levels, span = query.measure.levels, query.measure.span
     if graph.bottom != "none":
         value, level = _single(query, norm)
         witness = Witness.of_change({int(graph.bottom_cells[0]) * levels + level: 1})
         reason = "a record that appears or vanishes changes one cell of every table"
-        out.append(Found(value, value, witness, "closed form, one record", reason))
+        out.append(Bracket(value, value, witness, "closed form, one record", reason))
     best: tuple[int, frozenset[str], int, int] | None = None
     for names in graph.difference_sets():
         for one, two in product((0, 1), repeat=2):
@@ -158,7 +157,7 @@ def _along_edges(query: MeasureQuery, policy: Policy, norm: Norm) -> list[Found]
             "along an edge one record leaves a cell of each table that contains a changed attribute and enters another; the change "
             "is convex in the two values, so that it is largest at ends of the range"
         )
-        out.append(Found(best[0], best[0], witness, "closed form over edges and ends of the range", reason))
+        out.append(Bracket(best[0], best[0], witness, "closed form over edges and ends of the range", reason))
     return out
 
 
@@ -179,13 +178,13 @@ def _of_table(query: MeasureQuery, t: int, one: int, two: int, *, changed: bool,
 # Public facts, no graph --------------------------------------------------------------------------------------------------
 
 
-def _induced(query: MeasureQuery, policy: Policy, norm: Norm, effort: Effort) -> Found:
+def _induced(query: MeasureQuery, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness]:
     """Public facts without a graph: bounds by the engine for counts, attained by values at the ends of the range."""
     made = _induced_l1 if norm == "l1" else _induced_l2
     return under_facts(query, policy, norm, made(query, policy, effort), effort)
 
 
-def _induced_l1(query: MeasureQuery, policy: Policy, effort: Effort) -> Found:
+def _induced_l1(query: MeasureQuery, policy: Policy, effort: Effort) -> Bracket[Witness]:
     low, high = query.ends
     base = query.domain.names
     # Twice the weights, so that half the range and the middle are whole numbers.
@@ -214,7 +213,7 @@ def _induced_l1(query: MeasureQuery, policy: Policy, effort: Effort) -> Found:
     )
 
 
-def _induced_l2(query: MeasureQuery, policy: Policy, effort: Effort) -> Found:
+def _induced_l2(query: MeasureQuery, policy: Policy, effort: Effort) -> Bracket[Witness]:
     low, high = query.ends
     far, p, q = max(abs(low), abs(high)), query.sum_weight, query.count_weight
     base = query.domain.names
@@ -301,7 +300,7 @@ def _certificate(
 
 def _lifted(
     query: MeasureQuery, proofs: Iterable[Any], upper: int, norm: Norm, method: str, reason: str
-) -> Found:
+) -> Bracket[Witness]:
     """A bound together with the best pair of data sets that the witnesses for counts give with values at the ends."""
     best: tuple[int, Witness | None] = (0, None)
     steps: tuple[str, ...] = ()
@@ -313,7 +312,7 @@ def _lifted(
             value = query.change_norm(witness.change, norm)
             if value > best[0]:
                 best = (value, witness)
-    return Found(upper, min(best[0], upper), best[1], method, reason, steps)
+    return Bracket(upper, min(best[0], upper), best[1], method, reason, steps)
 
 
 def _with_values(query: MeasureQuery, witness: Witness) -> Iterable[Witness]:
@@ -359,12 +358,12 @@ def _places(query: MeasureQuery, cells: list[int]) -> dict[int, int]:
 # Policy graph and public facts -------------------------------------------------------------------------------------------
 
 
-def _coupled(query: MeasureQuery, policy: Policy, norm: Norm, effort: Effort) -> Found:
+def _coupled(query: MeasureQuery, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness]:
     """Policy graph and public facts: the search on two values, or a bound by how many records can change."""
     if policy.graph is None or policy.graph.n_edges == 0:
-        return Found(0, 0, None, "no secret pairs", "only values of the measure are secret")
+        return Bracket(0, 0, None, "no secret pairs", "only values of the measure are secret")
     if len(policy.system.zeros) == policy.domain.size:
-        return Found(0, 0, None, "closed form", "every cell is structurally empty")
+        return Bracket(0, 0, None, "closed form", "every cell is structurally empty")
     if policy.domain.size <= DENSE_CELLS:
         found = two_values(query, policy, norm, effort)
         if found is not None:
@@ -380,7 +379,7 @@ def _coupled(query: MeasureQuery, policy: Policy, norm: Norm, effort: Effort) ->
     value, _ = _single(query, norm)
     upper = 2 * most * value if norm == "l1" else 4 * most * most * value
     reason = f"at most {most:,} records leave and {most:,} come, and each changes the answer by at most what one record more does"
-    return Found(upper, 0, None, "bound by the number of records", reason)
+    return Bracket(upper, 0, None, "bound by the number of records", reason)
 
 
 def _most_records(policy: Policy) -> int | None:

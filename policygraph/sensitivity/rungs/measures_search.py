@@ -19,8 +19,7 @@ from policygraph.model.queries.base import Norm
 from policygraph.model.queries.matrices import MatrixQuery
 from policygraph.model.queries.measures import MeasureQuery
 from policygraph.moves.blowfish.problem import dense_problem
-from policygraph.sensitivity.certificate import Witness
-from policygraph.sensitivity.found import Found
+from policygraph.moves.bracket import Bracket, Witness
 
 __all__ = ["two_values", "under_facts"]
 
@@ -33,7 +32,9 @@ def _index(query: MeasureQuery, at: int, cell: int) -> int:
     return cell * query.measure.levels + (at % 2) * query.measure.span
 
 
-def under_facts(query: MeasureQuery, policy: Policy, norm: Norm, bound: Found, effort: Effort) -> Found:
+def under_facts(
+    query: MeasureQuery, policy: Policy, norm: Norm, bound: Bracket[Witness], effort: Effort
+) -> Bracket[Witness]:
     """Close the gap of a bound under public facts without a graph, where the table is small enough."""
     if bound.exact or policy.domain.size > FACT_CELLS or not isinstance(policy.domain, Domain):
         return bound
@@ -66,7 +67,7 @@ def under_facts(query: MeasureQuery, policy: Policy, norm: Norm, bound: Found, e
     return replace(best, lower=lower, witness=shown, method=method, steps=(*bound.steps, note))
 
 
-def two_values(query: MeasureQuery, policy: Policy, norm: Norm, effort: Effort) -> Found | None:
+def two_values(query: MeasureQuery, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness] | None:
     """The engine on records with one of two values, which is exact for any range (Theorem 2)."""
     from policygraph.moves.blowfish.longest import longest_blowfish
 
@@ -89,8 +90,6 @@ def two_values(query: MeasureQuery, policy: Policy, norm: Norm, effort: Effort) 
         at_most_records=policy.at_most_records,
         effort=effort,
     )
-    if bracket.upper is None:
-        return None
     witness = None
     if bracket.witness is not None and bracket.lower and not policy.system.has_values:
         tables: tuple[dict[int, int], dict[int, int]] = ({}, {})
@@ -101,7 +100,7 @@ def two_values(query: MeasureQuery, policy: Policy, norm: Norm, effort: Effort) 
                     table[index] = table.get(index, 0) + 1
         witness = Witness(tuple(sorted(tables[0].items())), tuple(sorted(tables[1].items())))
     lower = int(bracket.lower) if witness is not None else 0
-    return Found(
+    return Bracket(
         int(bracket.upper), lower, witness, f"{bracket.method}, on two values", bracket.reason + "; no other value changes more"
     )  # fmt: skip
 

@@ -17,8 +17,7 @@ from policygraph.effort import Effort
 from policygraph.model.constraints.margins import Cells, Cuboid, Total
 from policygraph.model.domain import Domain
 from policygraph.model.policy import Policy
-from policygraph.sensitivity.certificate import Witness
-from policygraph.sensitivity.found import Found
+from policygraph.moves.bracket import Bracket, Witness
 
 __all__ = ["partial_margins"]
 
@@ -69,7 +68,7 @@ def _read(policy: Policy) -> tuple[list[_Side], bool] | None:
     return list(sides.values()), total
 
 
-def partial_margins(policy: Policy, effort: Effort | None = None) -> Found | None:
+def partial_margins(policy: Policy, effort: Effort | None = None) -> Bracket[Witness] | None:
     """Sensitivity of all cells when cells of at most two cuboids are public; None when the facts are others.
 
     Parameters
@@ -111,7 +110,7 @@ def partial_margins(policy: Policy, effort: Effort | None = None) -> Found | Non
         if found[0] > best[0]:
             best = found
     length, change = best
-    return Found(
+    return Bracket(
         length,
         length,
         Witness.of_change(change) if length else None,
@@ -124,7 +123,7 @@ def partial_margins(policy: Policy, effort: Effort | None = None) -> Found | Non
 
 def _with_zeros(
     policy: Policy, domain: Domain, left: _Side, right: _Side, total: bool, effort: Effort | None
-) -> Found:
+) -> Bracket[Witness]:
     """Structural zeros delete edges of the bipartite graph: a longest-cycle problem, solved with proof or bracketed."""
     from policygraph.moves.two_way.forbidden import longest_with_forbidden
 
@@ -148,18 +147,17 @@ def _with_zeros(
         effort=effort,
     )
     change = {}
-    for row, column, sign in bracket.witness:
+    for row, column, sign in bracket.witness or ():
         here = dict.fromkeys(domain.names, 0)
         here.update(zip(left.names, _decode(row, sizes[0]), strict=True))
         here.update(zip(right.names, _decode(column, sizes[1]), strict=True))
         change[_encode([here[name] for name in domain.names], domain.shape)] = int(sign)
-    return Found(
+    return Bracket(
         int(bracket.upper),
         int(bracket.lower),
         Witness.of_change(change) if change else None,
-        "longest cycle without the structural zeros",
-        "a minimal move is a cycle of the bipartite graph of margin cells from which the structural zeros are deleted; "
-        "no longer cycle exists (docs/explanation/proofs/two-cuboids.md)",
+        bracket.method,
+        bracket.reason,
     )
 
 

@@ -15,8 +15,7 @@ from policygraph.effort import Effort
 from policygraph.errors import PolicyGraphError, RefusedError
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Ints, Norm, Query
-from policygraph.sensitivity.certificate import Witness
-from policygraph.sensitivity.found import Found
+from policygraph.moves.bracket import Bracket, Witness
 from policygraph.sensitivity.rungs.reduce import Reduced
 
 __all__ = ["minimal_moves", "widest_column", "with_values"]
@@ -30,6 +29,8 @@ VALUE_PAIRS = 150
 POSITIVE_MOVES = 200_000
 CHUNK = 1 << 23
 """Answers of moves that are held at once."""
+USELESS = 10**6
+"""A bound of more than so many times what is attained is not given."""
 SEARCH_COLUMNS = 400
 """Most different columns for which all minimal moves are searched; beyond it the search would not end."""
 
@@ -98,8 +99,8 @@ def minimal_moves(
     norm: Norm,
     effort: Effort,
     reduced: Reduced | None,
-    best: Found | None,
-) -> Found:
+    best: Bracket[Witness] | None,
+) -> Bracket[Witness]:
     """Longest minimal move of the policy's strength by search, bracketed by what is known already.
 
     Parameters
@@ -109,7 +110,7 @@ def minimal_moves(
     """
     bound = _cheap_bound(query, policy, norm, best, reduced)
     problem = _problem(query, policy, reduced)
-    found: Found | None = None
+    found: Bracket[Witness] | None = None
     if problem is not None:
         try:
             found = _search(problem, policy, norm, effort)
@@ -127,7 +128,7 @@ def minimal_moves(
     return _join(bound, found)
 
 
-def _join(upper: Found, lower: Found) -> Found:
+def _join(upper: Bracket[Witness], lower: Bracket[Witness]) -> Bracket[Witness]:
     """A bracket with the upper bound of one and the witness of the other, if that is better."""
     if lower.lower < upper.lower:
         lower = upper
@@ -158,8 +159,8 @@ def widest_column(query: Query, policy: Policy, norm: Norm) -> int | None:
 
 
 def _cheap_bound(
-    query: Query, policy: Policy, norm: Norm, best: Found | None, reduced: Reduced | None
-) -> Found | None:
+    query: Query, policy: Policy, norm: Norm, best: Bracket[Witness] | None, reduced: Reduced | None
+) -> Bracket[Witness] | None:
     """The better of a closed form over all moves and the number of records times the longest column."""
     bounds = []
     if best is not None:
@@ -183,7 +184,7 @@ def _cheap_bound(
         single = query.is_identity and policy.domain.capacity == 1
         upper = size * wide if norm == "l1" or single else size * size * wide
         bounds.append(
-            Found(
+            Bracket(
                 upper,
                 0,
                 None,
@@ -194,7 +195,7 @@ def _cheap_bound(
     return min(bounds, key=lambda b: b.upper) if bounds else None
 
 
-def _search(problem: Problem, policy: Policy, norm: Norm, effort: Effort) -> Found | None:
+def _search(problem: Problem, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness] | None:
     from policygraph.moves.strengths import overview as strengths
 
     common: dict[str, Any] = {"query": problem.query, "norm": norm, "capacity": problem.capacity}
@@ -207,6 +208,8 @@ def _search(problem: Problem, policy: Policy, norm: Norm, effort: Effort) -> Fou
 
         common["norm"] = "l1" if norm == "l1" else "l2squared"
         bracket: Any = longest_move(problem.matrix, **common, effort=effort, symmetries=problem.symmetries)
+        if bracket.upper > USELESS * max(1, bracket.lower):
+            return None
     elif policy.strength == "worst-case" and cap is not None:
         bracket = strengths.longest_capped(problem.matrix, cap, **common, effort=effort)
     elif policy.strength == "markov" and (cap is None or cap >= 4 or (cap >= 2 and _is_balanced(problem))):
@@ -217,10 +220,8 @@ def _search(problem: Problem, policy: Policy, norm: Norm, effort: Effort) -> Fou
             bracket = strengths.longest_positive(problem.matrix, moves, **common, basis=basis, effort=effort)
         else:
             return _longest_of(problem, moves, norm)
-    if bracket.upper is None:
-        return None
     change = _change_of(problem, bracket.witness)
-    return Found(
+    return Bracket(
         int(bracket.upper),
         int(bracket.lower),
         None if not change else Witness.of_change(change[1], change[0]),
@@ -293,9 +294,9 @@ def _capped(moves: Ints, cap: int | None) -> Ints:
     return kept
 
 
-def _longest_of(problem: Problem, moves: Ints, norm: Norm) -> Found:
+def _longest_of(problem: Problem, moves: Ints, norm: Norm) -> Bracket[Witness]:
     if not len(moves):
-        return Found(0, 0, None, "enumeration", "there is no move of this strength", problem.steps)
+        return Bracket(0, 0, None, "enumeration", "there is no move of this strength", problem.steps)
     asked = problem.query if problem.query is not None else np.zeros((0, moves.shape[1]), dtype=np.int64)
     top = int(np.abs(asked).max(initial=1)) * int(np.abs(moves).sum(axis=1).max())
     kind: Any = np.int64 if (top * top) * max(1, len(asked), moves.shape[1]) < 1 << 62 else object
@@ -308,7 +309,7 @@ def _longest_of(problem: Problem, moves: Ints, norm: Norm) -> Found:
     lengths = np.concatenate(parts)
     at = int(np.argmax(lengths))
     value = int(lengths[at])
-    return Found(
+    return Bracket(
         value,
         value,
         Witness.of_change(problem.change(moves[at])) if value else None,
@@ -324,8 +325,8 @@ def with_values(
     norm: Norm,
     effort: Effort,
     *,
-    without: Callable[[Query, Policy, Norm, Effort], Found],
-) -> Found:
+    without: Callable[[Query, Policy, Norm, Effort], Bracket[Witness]],
+) -> Bracket[Witness]:
     """Longest move that a table with the published values can make.
 
     Parameters
@@ -361,7 +362,7 @@ def with_values(
     except RefusedError:
         return _unused(without(query, policy, norm, effort), "too many moves to try the published values on")
     change = _change_of(problem, bracket.witness)
-    found = Found(
+    found = Bracket(
         int(bracket.upper),
         int(bracket.lower),
         Witness.of_change(change[1], change[0]) if change and bracket.lower else None,
@@ -380,6 +381,6 @@ def with_values(
     return found if found.upper <= rest.upper else _join(rest, found)
 
 
-def _unused(found: Found, why: str) -> Found:
+def _unused(found: Bracket[Witness], why: str) -> Bracket[Witness]:
     """A bound that ignores the values: its witness need not be a table with these values."""
     return replace(found, lower=0, witness=None, steps=(*found.steps, why))

@@ -15,10 +15,9 @@ from policygraph.effort import Effort
 from policygraph.errors import RefusedError
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Ints, Norm, Query
+from policygraph.moves.bracket import Bracket, Witness
 from policygraph.moves.degrees.secret_pairs import find_repair, touches
 from policygraph.moves.graver.lift import IncompleteBasisError
-from policygraph.sensitivity.certificate import Witness
-from policygraph.sensitivity.found import Found
 
 __all__ = ["secret_pairs"]
 
@@ -29,7 +28,7 @@ TRIED = 40
 WHY = "two networks that must look alike differ by a minimal move that touches a secret pair (docs/explanation/proofs/networks.md, Theorem 8)"
 
 
-def secret_pairs(query: Query, policy: Policy, norm: Norm, effort: Effort, secret: Ints) -> Found:
+def secret_pairs(query: Query, policy: Policy, norm: Norm, effort: Effort, secret: Ints) -> Bracket[Witness]:
     """Largest change of a query over the minimal moves that touch a secret pair, or a bound on it.
 
     Parameters
@@ -49,7 +48,7 @@ def secret_pairs(query: Query, policy: Policy, norm: Norm, effort: Effort, secre
     return replace(found, reason=f"{WHY}; {found.reason}")
 
 
-def _keep_witness(found: Found, policy: Policy, secret: Ints, effort: Effort) -> Found:
+def _keep_witness(found: Bracket[Witness], policy: Policy, secret: Ints, effort: Effort) -> Bracket[Witness]:
     """The bracket with its witness, if that is a pair of neighbours under the policy graph as well."""
     witness = found.witness
     if witness is None:
@@ -70,7 +69,7 @@ def _keep_witness(found: Found, policy: Policy, secret: Ints, effort: Effort) ->
     )
 
 
-def _listed(query: Query, policy: Policy, norm: Norm, effort: Effort, secret: Ints) -> Found:
+def _listed(query: Query, policy: Policy, norm: Norm, effort: Effort, secret: Ints) -> Bracket[Witness]:
     from policygraph.moves.graver.basis import graver_basis
 
     cells = np.setdiff1d(np.arange(policy.domain.size, dtype=np.int64), policy.system.zeros)
@@ -90,15 +89,15 @@ def _listed(query: Query, policy: Policy, norm: Norm, effort: Effort, secret: In
             break
         for table in _tables(policy, change):
             if effort.done:
-                return Found(upper, 0, None, "enumeration of minimal moves", f"{reason}; {effort.ended_by}")
+                return Bracket(upper, 0, None, "enumeration of minimal moves", f"{reason}; {effort.ended_by}")
             try:
                 repaired = find_repair(policy, table, touches(change, secret), secret, effort=effort)
             except RefusedError:
                 continue  # not decided: no witness, and the bound stands
             if not repaired:
                 pair = Witness.of_change(change, table)
-                return Found(upper, value, pair, "enumeration of minimal moves", reason)
-    return Found(upper, 0, None, "enumeration of minimal moves", reason)
+                return Bracket(upper, value, pair, "enumeration of minimal moves", reason)
+    return Bracket(upper, 0, None, "enumeration of minimal moves", reason)
 
 
 def _tables(policy: Policy, change: dict[int, int]) -> list[dict[int, int]]:
