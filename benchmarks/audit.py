@@ -1,6 +1,6 @@
 """How surely the audit catches what is broken and lets pass what is sound, and how long it takes.
 
-Run: python benchmarks/audit.py [repeats]
+Run: PYTHONPATH=. python benchmarks/audit.py [repeats]
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import sys
 import time
 from statistics import median
+
+import record
 
 import policygraph as pg
 from policygraph.audit import audit, neighbour_pairs
@@ -22,6 +24,8 @@ def measure(name, repeats, run):
     seconds = (time.perf_counter() - start) / repeats
     bounds = [report.lower_bound for report in reports]
     refuted = sum(not report.passed for report in reports)
+    record.figure(f"{name}, s", seconds)
+    record.ratio(f"{name}, refuted", refuted / repeats)
     print(
         f"{name:38} {reports[0].claim!s:14} refuted {refuted:4}/{repeats}  lower bound "
         f"{min(bounds):.2f} / {median(bounds):.2f} / {max(bounds):.2f}  {seconds:.3f} s"
@@ -52,3 +56,4 @@ def main(repeats: int) -> None:
 
 if __name__ == "__main__":
     main(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
+    record.save("audit")

@@ -1,6 +1,6 @@
 """Time and value of the sensitivity of the histogram under a policy graph and exact public facts.
 
-Run ``python -m benchmarks.blowfish``; every line is one policy, one set of facts, one bracket. The last lines compare
+Run ``PYTHONPATH=. python benchmarks/blowfish.py``; every line is one policy, one set of facts, one bracket. The last lines compare
 the search with the literal definition on the same case in the same run.
 """
 
@@ -9,6 +9,8 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Sequence
+
+import record
 
 from policygraph.effort import SECOND, Effort
 from policygraph.moves.blowfish.longest import Bracket, ClassFacts, longest_blowfish, longest_disjoint
@@ -58,6 +60,8 @@ def show(name: str, run: Callable[[], Bracket]) -> None:
     bracket = run()
     seconds = time.perf_counter() - start
     value = str(bracket.lower) if bracket.exact else f"{bracket.lower} .. {bracket.upper}"
+    record.figure(f"{name}, s", seconds)
+    record.ratio(f"{name}, upper bound", bracket.upper)
     print(f"{name:46} {value:>12}  {bracket.method:18} {seconds:8.3f} s")
 
 
@@ -93,6 +97,7 @@ def main() -> None:
     start = time.perf_counter()
     bracket = longest_blowfish(matrix, graph)
     fast = time.perf_counter() - start
+    record.ratio("literal definition, times slower", slow / fast)
     print(
         f"literal definition, 4 records: {literal} in {slow:.3f} s; all sizes: {bracket.upper}, {slow / fast:.0f} times faster"
     )
@@ -100,3 +105,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    record.save("blowfish")

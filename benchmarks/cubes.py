@@ -16,6 +16,7 @@ from math import prod, sqrt
 from pathlib import Path
 
 import numpy as np
+import record
 
 import policygraph as pg
 from policygraph.mechanisms.cube.strategies import All, Base, BMax, PMost, Unequal
@@ -84,7 +85,7 @@ def expected(policy: pg.Policy, title: str) -> float:
         start = time.perf_counter()
         choice = strategy.choose(domain, sets, ones, policy, loss)
         plain, fitted = variances(task, choice)
-        _line(name, choice, plain, fitted, time.perf_counter() - start)
+        _line(title, name, choice, plain, fitted, time.perf_counter() - start)
         half = choice.objective / 2 if name == "BMax" else half
     for name, strategy in [
         ("PMost, half of BMax", PMost(bound=half)),
@@ -95,12 +96,17 @@ def expected(policy: pg.Policy, title: str) -> float:
         start = time.perf_counter()
         choice = strategy.choose(domain, sets, ones, policy, loss)
         plain, fitted = variances(task, choice)
-        _line(name, choice, plain, fitted, time.perf_counter() - start)
+        _line(title, name, choice, plain, fitted, time.perf_counter() - start)
         best = min(best, float(fitted.mean()))
     return best
 
 
-def _line(name: str, choice: Choice, plain: np.ndarray, fitted: np.ndarray, seconds: float) -> None:
+def _line(
+    title: str, name: str, choice: Choice, plain: np.ndarray, fitted: np.ndarray, seconds: float
+) -> None:
+    record.figure(f"{title}, {name}, s", seconds)
+    record.ratio(f"{title}, {name}, mean variance", fitted.mean())
+    record.ratio(f"{title}, {name}, largest variance", fitted.max())
     print(
         f"{name:26}{len(choice.sets):9}{plain.max():14,.0f} /{plain.mean():8,.0f}"
         f"{fitted.max():14,.0f} /{fitted.mean():8,.0f}{seconds:9.1f}"
@@ -140,6 +146,8 @@ def workloads() -> None:
             pure = Unequal(cells=True).choose(domain, asked, ones, policy, pg.Epsilon(1))
             gauss = Unequal(cells=True).choose(domain, asked, ones, policy, pg.Rho("1/2"))
             top = Unequal("max").choose(domain, asked, ones, policy, pg.Rho("1/2"))
+            record.ratio(f"{title}, {name}, error at epsilon 1", sqrt(pure.objective / cells))
+            record.ratio(f"{title}, {name}, error at rho 1/2", sqrt(gauss.objective / cells))
             peer = peers[name] if title.startswith("add") else (float("nan"), float("nan"))
             print(
                 f"{name:14}{sqrt(pure.objective / cells):9.3f}{peer[0]:9.2f}{sqrt(gauss.objective / cells):11.4f}"
@@ -162,6 +170,8 @@ def times() -> None:
         chosen, labour = time.perf_counter() - start, time.process_time() - worked
         start, worked = time.perf_counter(), time.process_time()
         ready.run(counts, pg.SecureRng())
+        record.figure(f"choosing, {name}, s", chosen)
+        record.figure(f"publishing, {name}, s", time.perf_counter() - start)
         print(
             f"  {name:8} {len(ready.choice.sets):4} measured   {chosen:6.2f} s ({labour:.2f} s of a processor)   "
             f"{time.perf_counter() - start:6.2f} s ({time.process_time() - worked:.2f} s)"
@@ -183,6 +193,7 @@ def main() -> None:
     workloads()
     if not chosen.quick:
         times()
+    record.save("cubes")
 
 
 if __name__ == "__main__":

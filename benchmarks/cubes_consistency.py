@@ -12,6 +12,7 @@ import argparse
 import time
 
 import numpy as np
+import record
 from cubes import adult_counts, adult_domain, level
 
 import policygraph as pg
@@ -87,7 +88,11 @@ def adult(low: int, high: int, seeds: int, *, with_peer: bool) -> None:
                     )
                     clock = Clock()
                     made = ready.tables(points)
-                    line += f"   {name} {rmse(made, true, masks):.2f} / {clock}"
+                    error, took = rmse(made, true, masks), str(clock)
+                    record.ratio(
+                        f"{low}- to {high}-way, {said}, {strategy}, seed {seed}, {name}, error", error
+                    )
+                    line += f"   {name} {error:.2f} / {took}"
                 print(line, flush=True)
                 if with_peer and seed == 0 and first.choice.kind == "cuboids":
                     found = peer(first, points)
@@ -135,6 +140,7 @@ def main() -> None:
     adult(0, 8, 1, with_peer=False)
     if given.programs:
         programs()
+    record.save("cubes_consistency")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import record
 from cubes import adult_counts, adult_domain
 
 import policygraph as pg
@@ -86,6 +87,8 @@ def errors(
                 float(deviations.mean()),
             )
             results.setdefault(name, []).append(row)
+            record.ratio(f"{name}, epsilon {epsilon}, largest error", row[1])
+            record.ratio(f"{name}, epsilon {epsilon}, mean error", row[2])
             print(
                 f"{name:14} epsilon {epsilon:>4}: {row[1]:9.2f} /{row[2]:9.2f}   expected deviation {row[3]:9.2f} /{row[4]:9.2f}   "
                 f"{(time.perf_counter() - start) / runs:.1f} s a run",
@@ -199,6 +202,10 @@ def _compare(domain, policy, known, loss, strategy, consistency, counts, runs, q
     noisy = stated > 0
     assert np.all(square[~noisy] == 0)
     ratio = square[noisy] / stated[noisy]
+    record.ratio(
+        f"{'x'.join(map(str, domain.shape))}, {known}, {loss}, {strategy}, {consistency}: measured / stated variance",
+        square[noisy].sum() / stated[noisy].sum(),
+    )
     error = each_run[:, noisy].std(axis=0, ddof=1) / np.sqrt(runs) / stated[noisy]
     outside = np.abs(ratio - 1) / np.maximum(error, 1e-12)
     large = error < 0.01
@@ -222,9 +229,11 @@ def main() -> None:
     chosen = parser.parse_args()
     if chosen.variances:
         variances(chosen.runs or 1000)
+        record.save("cubes_variances")
         return
     results = errors(chosen.runs or 5, chosen.only or [], chosen.epsilons or list(EPSILONS))
     print(table(results))
+    record.save("cubes_errors")
     if chosen.table:
         Path(chosen.table).write_text(table(results) + "\n", encoding="utf-8")
     if chosen.plot:

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import record
 from cubes import ADULT
 
 import policygraph as pg
@@ -33,6 +34,8 @@ def timed(what: str) -> Iterator[None]:
     start, worked = time.perf_counter(), time.process_time()
     yield
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    record.figure(f"{what}, s", time.perf_counter() - start)
+    record.figure("peak, GB", peak)
     print(
         f"  {what:34}{time.perf_counter() - start:8.1f} s ({time.process_time() - worked:.1f} s)   peak {peak:.2f} GB",
         flush=True,
@@ -117,6 +120,7 @@ def linear(plot: str | None) -> None:
         for name, strategy in (("all measured", "all"), ("one measured", "base")):
             ready = pg.Cube(strategy).calibrate(query, pg.Policy(domain), pg.Epsilon(1))
             by_cells[name].append((float(query.height), _seconds(ready, domain)))
+            record.figure(f"{name}, {query.height} cells, processor s", by_cells[name][-1][1])
             print(f"  {name}: {query.height:12,} published cells {by_cells[name][-1][1]:8.3f} s", flush=True)
     domain = pg.Domain({f"a{at}": n for at, n in enumerate((6,) * 7)})
     query = pg.queries.all_cuboids(domain)
@@ -129,7 +133,9 @@ def linear(plot: str | None) -> None:
         print(f"  {many} measured: {by_measured[-1][1]:8.3f} s", flush=True)
     for name, points in by_cells.items():
         large = np.log(np.array(points[-4:]))
-        print(f"  {name}: time grows as cells to the power {np.polyfit(large[:, 0], large[:, 1], 1)[0]:.2f}")
+        power = np.polyfit(large[:, 0], large[:, 1], 1)[0]
+        record.ratio(f"{name}, power of cells that the time grows with", power)
+        print(f"  {name}: time grows as cells to the power {power:.2f}")
     if plot:
         _plot(by_cells, by_measured, plot)
 
@@ -193,6 +199,7 @@ def main() -> None:
         sparse(chosen.rows)
     else:
         linear(chosen.plot)
+    record.save(f"cubes_large-{chosen.what}")
 
 
 if __name__ == "__main__":

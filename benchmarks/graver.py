@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import record
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -59,6 +60,11 @@ def speed(timeout: float) -> None:
                 and np.abs(theirs).sum(axis=1).max() == bracket.lower == bracket.upper
             )
             assert same, (name, len(theirs), len(moves), bracket)
+        record.figure(f"{name}: sensitivity, s", middle - start)
+        record.figure(f"{name}: all moves, s", end - middle)
+        record.ratio(f"{name}: minimal moves", len(moves))
+        if theirs is not None:
+            record.ratio(f"{name}: times as fast as 4ti2", their_time / (end - middle))
         says = f"{their_time:.2f} s" if theirs is not None else f"> {timeout:.0f} s"
         print(
             f"{name:30} {bracket.lower:>4} {middle - start:>7.2f} s {end - middle:>8.2f} s {len(moves):>8} {says:>9} "
@@ -125,6 +131,8 @@ def counts(minute: float, limit: int | None) -> None:
             )
         agreed += 1
         print(f"{shape} {cuboids}: {len(moves)} moves, S = {longest}", flush=True)
+    record.figure("counts, s", ours_total)
+    record.ratio("sets that agree with 4ti2", agreed)
     print(
         f"{agreed} sets of cuboids agree, {unfinished} not finished by 4ti2; {ours_total:.0f} s, 4ti2 {theirs_total:.0f} s"
     )
@@ -143,3 +151,4 @@ if __name__ == "__main__":
         speed(options.timeout)
     else:
         counts(options.minute, options.limit)
+    record.save(f"graver-{options.what}")

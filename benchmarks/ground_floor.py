@@ -17,6 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import record
+
 SIDE = 1000
 MOST_TIMES, MOST_MEMORY = 1.5, 1_000.0
 
@@ -97,8 +99,12 @@ def main() -> int:
                     best[name] = pick(best.get(name, value), value)
     print(f"{rows:,} rows, {SIDE} x {SIDE} cells")
     for name in ("counting", "sensitivity", "noise", "writing"):
+        record.figure(f"{name}, s", best[name])
         print(f"{name:12} {best[name]:8.3f} s")
     times = best["counting"] / best["bare"]
+    record.ratio("counting, of the bare GROUP BY", times)
+    record.figure("peak, MB", best["peak"])
+    record.save("ground_floor")
     good = times <= MOST_TIMES and best["peak"] < MOST_MEMORY
     print(f"counting takes {times:.2f} of the bare GROUP BY ({best['bare']:.3f} s); at most {MOST_TIMES}")
     print(f"peak memory {best['peak']:.0f} MB; below {MOST_MEMORY:.0f}")

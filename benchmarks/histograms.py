@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import record
 
 import policygraph as pg
 from policygraph.curator.noise import discrete_laplace
@@ -185,6 +186,8 @@ def speed() -> bool:
     for name, seconds in took.items():
         held = "" if seconds is draw else f"{3 * draw:.2f}"
         fine &= seconds <= 3 * draw
+        record.figure(f"{name}, s", seconds)
+        record.ratio(f"{name}, times the noise", seconds / draw)
         say(f"| {name} | {seconds:.3f} | {held} |")
     listed()
     square = pg.Domain({"x": GRID, "y": GRID})
@@ -231,6 +234,10 @@ def accuracy(found: dict[str, np.ndarray], runs: int, *, flat: bool) -> bool:
             + ("; 0.5 where most cells are 0" if epsilon == "0.01" else ""),
         }
         for method in methods:
+            for name in found:
+                cell, ranged = table[name][method]
+                record.ratio(f"epsilon {epsilon}, {name}, {method}, error per cell", cell)
+                record.ratio(f"epsilon {epsilon}, {name}, {method}, error per {what}", ranged)
             numbers = " | ".join("{:,.4g} / {:,.4g}".format(*table[name][method]) for name in found)
             end = f"| {held.get(method, '')} |" if flat else "|"
             say(f"| {epsilon} | {method} | {numbers} {end}")
@@ -270,6 +277,8 @@ def policies() -> bool:
         found = pg.compare(pg.queries.all_ranges(domain), pg.Policy(domain, graph), pg.Epsilon(1), names)
         figures = [float(found[method].expected or 0) for method in names]
         fine &= figures[-1] <= min(figures) * (1 + 1e-9)
+        for method, expected in zip(names, figures):
+            record.ratio(f"{name}, {method}, expected error per range", expected)
         say(f"| {name} | " + " | ".join(f"{x:,.4g}" for x in figures) + f" | {found[names[-1]].note} |")
     return fine
 
@@ -301,7 +310,9 @@ def main() -> int:
     numbers = [int(word) for word in sys.argv[1:] if not word.startswith("--")]
     runs = numbers[0] if numbers else 20
     if "--only-speed" in sys.argv:
-        return 0 if speed() else 1
+        fine = speed()
+        record.save("histograms-speed")
+        return 0 if fine else 1
     found = sets("dpbench1d")
     if not found:
         print(f"no sets in {DATA / 'dpbench1d'}: set POLICYGRAPH_DATA to the folder of the benchmark data.")
@@ -320,6 +331,7 @@ def main() -> int:
         accuracy(grids, max(1, runs // 10), flat=False)
     if "--no-speed" not in sys.argv:
         fine &= speed()
+    record.save("histograms")
     say("\nAll figures are met." if fine else "\nA figure is missed.")
     if "--write" in sys.argv:
         write()

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import time
 
+import record
+
 
 def measure(labels: int, rows: int, kind: str) -> None:
     """Count in this process and print seconds and peak memory in MB."""
@@ -65,9 +67,12 @@ def main() -> None:
                 ]
             )
         (_, base), (seconds, peak) = found
+        record.figure(f"{given.labels} {kind}, s", seconds)
+        record.figure(f"{given.labels} {kind}, MB more than with two", peak - base)
         print(
             f"{given.labels:,} {kind}: {seconds:.1f} s, {peak - base:.0f} MB more than with two ({peak:.0f} MB)"
         )
+    record.save("labels")
 
 
 if __name__ == "__main__":

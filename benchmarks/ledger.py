@@ -21,6 +21,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import record
+
 from policygraph.curator.ledger import Ledger
 from policygraph.errors import BudgetError
 from policygraph.model.loss import Epsilon
@@ -258,7 +260,11 @@ def main() -> int:
         print(json.dumps(report))
     else:
         for part, figures in report.items():
+            note = record.figure if part == "timing" else record.ratio
+            for key, value in figures.items():
+                note(f"{part}, {key}", value)
             print(part, *(f"  {key:<24}{value}" for key, value in figures.items()), sep="\n")
+        record.save("ledger")
     return 1 if bad else 0
 
 

@@ -16,6 +16,7 @@ from fractions import Fraction
 
 import networkx
 import numpy as np
+import record
 
 import policygraph as pg
 from policygraph.mechanisms.matching import cheapest_cover
@@ -81,13 +82,16 @@ def main() -> int:
             if n <= PEER:
                 cost, took = peer(pairs, singles)
                 good &= cost == found.cost
+                record.ratio(f"{n} vertices, {name}, times as fast as networkx", took / seconds)
                 other = f"{took:9.2f}" + ("" if cost == found.cost else " OTHER OPTIMUM")
             good &= not limit or seconds <= limit
+            record.figure(f"{n} vertices, {name}, s", seconds)
             shown = f"{limit:6.0f}" if limit else " " * 6
             blossoms = len(found.certificate.blossoms)
             print(
                 f"{n:8,} {name:>10} {seconds:8.2f} {shown} {found.trees:6} {blossoms:9} {other}", flush=True
             )
+    record.save("matching")
     return 0 if good else 1
 
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import record
 
 from policygraph.moves.degrees import changes as alternating
 from policygraph.moves.two_way import changes as bipartite
@@ -22,6 +23,7 @@ def timed(name: str, run: Callable[[], Any], limit: float | None = LIMIT) -> Any
     start = time.perf_counter()
     result = run()
     seconds = time.perf_counter() - start
+    record.figure(f"{name}, s", seconds)
     print(f"{name:<72}{seconds:8.3f} s" + ("" if limit is None else f"   (promised {limit} s)"))
     assert limit is None or seconds < limit, name
     return result
@@ -85,6 +87,7 @@ def parts() -> None:
         lambda: alternating.decompose(switches, 10**4),
         None,
     )
+    record.ratio("minimal moves of the switches", len(moves))
     print(f"    {len(moves)} minimal moves")
 
 
@@ -97,6 +100,7 @@ def forbidden() -> None:
             partial(bipartite.longest_with_forbidden, n, n, n, n, cells),
             None,
         )
+        record.ratio(f"{n} x {n} with forbidden cells, upper bound", result.upper)
         print(f"    between {result.lower} and {result.upper}")
 
 
@@ -104,3 +108,4 @@ if __name__ == "__main__":
     longest()
     parts()
     forbidden()
+    record.save("move_graphs")

@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import record
 
 import policygraph as pg
 from policygraph.curator.counting import read_edges
@@ -154,6 +155,9 @@ def main() -> int:
         made = synthetic_graph(fitted.values, QUERY, public, seed=asked.seed)
         done = time.perf_counter()
         good &= check(made, degrees) and done - start < SECONDS and (made.exact or strength != "markov")
+        record.figure(f"{name}: noise, fit and graph, s", done - start)
+        record.ratio(f"{name}: sensitivity", float(noisy.certificate.power))
+        record.ratio(f"{name}: counts off by", np.abs(made.counts - true).sum())
         moved = int(np.abs(made.counts - made.asked).sum())
         times = f"{noisy.certificate.power} | {noised - start:.1f}, {fit - noised:.1f}, {done - fit:.1f} | {moved}"
         print(row(name, made.tail, made.head, made.counts, true, times), flush=True)
@@ -171,6 +175,7 @@ def main() -> int:
     drawn["degrees only\n(configuration model)"] = (as_square(mixed), summarise(plain))
     if asked.plot:
         plot(asked.plot, drawn, asked.epsilon)
+    record.save("networks")
     print("\nevery degree met, simple, in time:", "yes" if good else "NO")
     return 0 if good else 1
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+import record
 
 from policygraph.curator.noise import SecureRng, discrete_gaussian, discrete_laplace
 
@@ -40,6 +41,9 @@ def row(
     build = seconds(first, 1)
     own, peer, fast = seconds(ours, ROUNDS), seconds(exact, 1) / share, seconds(inexact, ROUNDS)
     ratios = [peer / own, fast / own]
+    record.figure(f"{name}, s", own)
+    record.ratio(f"{name}, times as fast as OpenDP", ratios[0])
+    record.ratio(f"{name}, times as fast as numpy", ratios[1])
     good = all(ratio >= floor for ratio, floor in zip(ratios, floors))
     print(
         f"{name:16}{build * 1e3:9.1f}{own * 1e3:10.1f}{peer * 1e3:10.0f}{fast * 1e3:10.1f}{ratios[0]:10.0f}"
@@ -88,6 +92,7 @@ def main() -> int:
             few / draws,
             [50],
         )
+    record.save("noise")
     return 0 if good else 1
 
 

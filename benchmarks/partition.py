@@ -14,6 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import record
 
 import policygraph as pg
 from policygraph.mechanisms import TransformedConsistent, TransformedLaplace
@@ -40,6 +41,7 @@ def speed() -> bool:
                 ready.choose(counts, pg.SecureRng())
                 times.append(time.perf_counter() - start)
             met &= min(times) <= limit
+            record.figure(f"{size} cells, {family}, s", min(times))
             print(f"{size:10,} {family:>8} {times[0]:8.3f} {min(times):8.3f} {limit:8.1f}", flush=True)
     return met
 
@@ -81,6 +83,8 @@ def accuracy(folder: str | None) -> None:
                 ready = mechanism.calibrate(pg.queries.identity(domain), policy, pg.Epsilon(epsilon))
                 made = (ready.run(counts, pg.SeededRng(seed)).values() for seed in range(RUNS))
                 row.append(np.mean([np.mean((values - counts) ** 2) for values in made]))
+            for table, error in zip(found, row):
+                record.ratio(f"epsilon {epsilon}, {table}, {name}, error per cell", error)
             print(f"{name:33}" + "".join(f"{error:12.4g}" for error in row), flush=True)
 
 
@@ -88,6 +92,7 @@ def main() -> int:
     """Print both tables and return 1 if a limit of speed is missed."""
     met = speed()
     accuracy(sys.argv[1] if len(sys.argv) > 1 else None)
+    record.save("partition")
     return 0 if met else 1
 
 

@@ -6,6 +6,8 @@ the number of cells.
 
 import time
 
+import record
+
 import policygraph as pg
 
 
@@ -55,7 +57,11 @@ def main() -> None:
     for name, query, policy in cases():
         start = time.perf_counter()
         found = pg.sensitivity(query, policy)
-        print(f"| {name} | {found.value} | {found.kind} | {time.perf_counter() - start:.3f} |", flush=True)
+        seconds = time.perf_counter() - start
+        record.figure(f"{name}, s", seconds)
+        record.ratio(f"{name}, value", float(found.value))
+        print(f"| {name} | {found.value} | {found.kind} | {seconds:.3f} |", flush=True)
+    record.save("sensitivity")
 
 
 if __name__ == "__main__":
