@@ -14,7 +14,7 @@ import numpy as np
 
 from policygraph.curator.asked import Identity, identify, read, request_of
 from policygraph.curator.counting.given import read_data
-from policygraph.curator.counting.source import named
+from policygraph.curator.histogram import named
 from policygraph.curator.ledger import Account, Ledger
 from policygraph.curator.noise import KeyedRng, Rng, SecureRng
 from policygraph.errors import ConstraintError, InputError

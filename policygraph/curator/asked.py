@@ -17,13 +17,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from policygraph.curator.counting.counts import DENSE, Counts
 from policygraph.curator.counting.files import fetched, folders_of, resolve_all
 from policygraph.curator.counting.given import is_histogram, read_data
-from policygraph.curator.counting.measures import MeasuredCounts, count_measure
+from policygraph.curator.counting.measures import count_measure
 from policygraph.curator.counting.reading import Files, are_paths, how_read, is_database
 from policygraph.curator.counting.source import Source as Records
-from policygraph.curator.counting.source import digest, open_source, stamps_of
+from policygraph.curator.counting.source import open_source, stamps_of
+from policygraph.curator.histogram import DENSE, Histogram, MeasuredCounts, digest
 from policygraph.curator.ledger.records import request_fingerprint
 from policygraph.curator.noise.rng import Rng
 from policygraph.errors import DataError, InputError
@@ -316,7 +316,7 @@ def identify(
     >>> one.content == same.content, one.content == other.content
     (True, False)
     """
-    if isinstance(data, (Counts, MeasuredCounts)):
+    if isinstance(data, (Histogram, MeasuredCounts)):
         return _of_counts(data)
     measure = query.measure if isinstance(query, MeasureQuery) else None
     if is_histogram(data, policy.domain) and measure is None:
@@ -393,7 +393,7 @@ def _of_counts(counts: Any) -> Identity:
     return Identity(counts.fingerprint, digest(*parts), counts)
 
 
-def _numbers(counts: Counts) -> list[str]:
+def _numbers(counts: Histogram) -> list[str]:
     """All counts as digests; cells without records are left out, so that any domain has an end."""
     if isinstance(counts.domain, Network) or counts.domain.size <= DENSE:
         at, many = counts.sparse()

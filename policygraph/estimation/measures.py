@@ -125,7 +125,7 @@ class MeasureRelease(Release):
     Examples
     --------
     >>> import policygraph as pg
-    >>> from policygraph.curator.counting.measures import MeasuredCounts
+    >>> from policygraph.curator.histogram import MeasuredCounts
     >>> domain = pg.Domain({"sex": ["F", "M"]})
     >>> income = pg.Measure("income", low=0, high=100)
     >>> data = MeasuredCounts.from_vectors(domain, income, [4000, 3], [160_000, 90])

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from policygraph.curator.counting.measures import MeasuredCounts
+from policygraph.curator.histogram import MeasuredCounts
 from policygraph.curator.noise import Rng, discrete_gaussian, discrete_laplace
 from policygraph.errors import DataError, InputError, RefusedError
 from policygraph.estimation.cubes.errors import factors_at, within_95

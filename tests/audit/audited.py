@@ -13,7 +13,7 @@ import numpy as np
 
 import policygraph as pg
 from policygraph.audit import neighbour_pairs
-from policygraph.curator.counting.measures import MeasuredCounts
+from policygraph.curator.histogram import MeasuredCounts
 from policygraph.mechanisms import (
     Calibrated,
     Exponential,

@@ -70,7 +70,7 @@ def test_what_is_audited_is_what_is_released(case):
     """One of many outputs, drawn from the same stream, is the output of a release."""
     ready = case.ready()
     if getattr(case.query, "needs_values", False):
-        from policygraph.curator.counting.measures import MeasuredCounts
+        from policygraph.curator.histogram import MeasuredCounts
 
         table = MeasuredCounts.from_vectors(case.query.domain, case.query.measure, [2, 0, 1, 4], [3, 0, 2, 5])
     else:

@@ -17,8 +17,8 @@ import pytest
 
 import policygraph as pg
 from policygraph.curator.asked import identify, mechanism_as_asked, request_of
-from policygraph.curator.counting import Counts, count_cells
-from policygraph.curator.counting.measures import MeasuredCounts
+from policygraph.curator.counting import count_cells
+from policygraph.curator.histogram import Histogram, MeasuredCounts
 from policygraph.mechanisms import Fitted, Kernel, Mechanism
 from policygraph.mechanisms.auto import choose
 from policygraph.mechanisms.cube.strategies import All, BMax, PMost, Unequal
@@ -190,10 +190,10 @@ def charged(ledger, data, query=QUERY, policy=POLICY, **more):
 def test_counts_of_one_name_are_known_by_their_content(tmp_path):
     ledger = pg.Ledger(tmp_path / "budget.db")
     for counts in ([5, 0, 2, 1, 1, 9], [5, 0, 2, 1, 1, 8]):
-        times, made = charged(ledger, Counts.from_vector(DOMAIN, counts, name="town"))
+        times, made = charged(ledger, Histogram.from_vector(DOMAIN, counts, name="town"))
         assert times == 1
         assert made.values().tolist() == counts
-        assert charged(ledger, Counts.from_vector(DOMAIN, counts, name="town"))[0] == 0
+        assert charged(ledger, Histogram.from_vector(DOMAIN, counts, name="town"))[0] == 0
     assert ledger.account(ledger.history()[0].dataset).charges == 2, "one name, one account"
 
 
@@ -225,8 +225,8 @@ def test_data_of_many_kinds_are_told_apart_and_recognised():
     frame = pa.table(columns)
     shifted = pa.table({**columns, "a0": (columns["a0"] + 1) % 8})
     cases = [
-        (POLICY, [1, 2, 3, 4, 5, 6]), (POLICY, [1, 2, 3, 4, 6, 5]), (POLICY, Counts.from_vector(DOMAIN, [1] * 6, name="x")),
-        (POLICY, Counts.from_vector(DOMAIN, [2] * 6, name="x")), (POLICY, Counts.from_vector(DOMAIN, [2] * 6, name="y")),
+        (POLICY, [1, 2, 3, 4, 5, 6]), (POLICY, [1, 2, 3, 4, 6, 5]), (POLICY, Histogram.from_vector(DOMAIN, [1] * 6, name="x")),
+        (POLICY, Histogram.from_vector(DOMAIN, [2] * 6, name="x")), (POLICY, Histogram.from_vector(DOMAIN, [2] * 6, name="y")),
         (pg.Policy(network), graph), (pg.Policy(network), other), (pg.Policy(network), [(0, 1), (1, 3)]),
         (POLICY, MeasuredCounts.from_vectors(DOMAIN, measure, [1] * 6, [3] * 6, name="x")),
         (POLICY, MeasuredCounts.from_vectors(DOMAIN, measure, [1] * 6, [4] * 6, name="x")),

@@ -19,9 +19,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from policygraph.curator.counting import Counts, count_cells, read_edges
-from policygraph.curator.counting import counts as counts_module
+from policygraph.curator import histogram as counts_module
+from policygraph.curator.counting import count_cells, read_edges
 from policygraph.curator.counting import tables as tables_module
+from policygraph.curator.histogram import Histogram
 from policygraph.errors import DataError, InputError
 from policygraph.model.domain import Domain, Network
 from tests.oracles import counting as oracle
@@ -448,14 +449,14 @@ def test_lost_rows_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_histograms_made_elsewhere() -> None:
-    counts = Counts.from_vector(DOMAIN, np.array([[1, 2, 3], [4, 5, 6]]))
+    counts = Histogram.from_vector(DOMAIN, np.array([[1, 2, 3], [4, 5, 6]]))
     assert counts.cuboid(["sex"]).tolist() == [6, 15]
-    assert counts.fingerprint == Counts.from_vector(DOMAIN, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).fingerprint
-    assert counts.fingerprint != Counts.from_vector(DOMAIN, [1, 2, 3, 4, 5, 7]).fingerprint
+    assert counts.fingerprint == Histogram.from_vector(DOMAIN, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).fingerprint
+    assert counts.fingerprint != Histogram.from_vector(DOMAIN, [1, 2, 3, 4, 5, 7]).fingerprint
     with pytest.raises(ValueError, match="read-only"):
         counts.vector()[0] = 1
     given = np.arange(6)
-    Counts.from_vector(DOMAIN, given)
+    Histogram.from_vector(DOMAIN, given)
     given[0] = 5
     for bad in (
         [1, 2],
@@ -468,14 +469,14 @@ def test_histograms_made_elsewhere() -> None:
         [2**61] * 6,
     ):
         with pytest.raises(DataError):
-            Counts.from_vector(DOMAIN, bad)
+            Histogram.from_vector(DOMAIN, bad)
     with pytest.raises(DataError) as caught:
-        Counts.from_vector(Network(3), [0, 2, 0])
+        Histogram.from_vector(Network(3), [0, 2, 0])
     assert caught.value.code == "counts.capacity"
     with pytest.raises(InputError):
-        Counts.from_vector(Network(3), [0, 1, 0]).cuboid(["a"])
+        Histogram.from_vector(Network(3), [0, 1, 0]).cuboid(["a"])
     assert (
-        Counts.from_vector(DOMAIN, [0] * 6, name="x").fingerprint
+        Histogram.from_vector(DOMAIN, [0] * 6, name="x").fingerprint
         == count_cells(pa.table(PEOPLE), DOMAIN, name="x").fingerprint
     )
 
@@ -663,4 +664,4 @@ def test_messages_about_edges_name_the_keys_of_a_policy_file() -> None:
 )
 def test_arrays_that_are_no_counts(array: Any, words: str) -> None:
     with pytest.raises(DataError, match=words):
-        Counts.from_vector(Domain({"sex": ["F", "M"], "age": 3}), array)
+        Histogram.from_vector(Domain({"sex": ["F", "M"], "age": 3}), array)

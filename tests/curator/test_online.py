@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import policygraph as pg
 from policygraph.cli.app import run
-from policygraph.curator.counting.source import named
+from policygraph.curator.histogram import named
 from policygraph.curator.online_rule import Rule, _rounded
 from policygraph.errors import BudgetError, InputError, LedgerError, RefusedError
 from policygraph.estimation.online import Measurement, combine, reach_95, variance_of

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import policygraph as pg
-from policygraph.curator.counting import Counts, count_cells, tables
-from policygraph.curator.counting import counts as counts_module
+from policygraph.curator import histogram as counts_module
+from policygraph.curator.counting import count_cells, tables
+from policygraph.curator.histogram import Histogram
 from policygraph.errors import DataError, InputError, RefusedError
 from policygraph.mechanisms.base import MOST_ANSWERS
 from policygraph.mechanisms.cube import cover
@@ -128,7 +129,7 @@ def test_records_that_change_under_way_are_refused(monkeypatch):
     monkeypatch.setattr(tables, "DENSE", 1)
     monkeypatch.setattr(counts_module, "DENSE", 50)
     domain = pg.Domain({"a": 3, "b": 3})
-    counted = Counts(domain, "x", 5, _tally=lambda sets: [np.array([1, 2, 3]) for _ in sets])
+    counted = Histogram(domain, "x", 5, _tally=lambda sets: [np.array([1, 2, 3]) for _ in sets])
     with pytest.raises(DataError) as caught:
         counted.cuboids([("a",), ("b",)])
     assert caught.value.code == "data.changed"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import policygraph as pg
-from policygraph.curator.counting import Counts
+from policygraph.curator.histogram import Histogram
 from policygraph.curator.noise import discrete_gaussian, discrete_laplace
 from policygraph.errors import InputError, RefusedError
 from policygraph.estimation.cubes import CubeRelease
@@ -250,7 +250,7 @@ def test_files_and_bytes_round_trip(tmp_path):
 
 def test_release_with_a_ledger_is_given_again_and_other_choices_are_other_requests(tmp_path):
     book = pg.Ledger(tmp_path / "ledger.db")
-    counts = Counts.from_vector(DOMAIN, TABLE)
+    counts = Histogram.from_vector(DOMAIN, TABLE)
     policy = pg.Policy(DOMAIN)
 
     def ask(mechanism):

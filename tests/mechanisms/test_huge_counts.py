@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import policygraph as pg
-from policygraph.curator.counting.measures import MeasuredCounts
+from policygraph.curator.histogram import MeasuredCounts
 from policygraph.mechanisms import Fitted, Kernel
 from policygraph.model.queries.blocks import BlockQuery
 from policygraph.model.queries.network_statistics import DegreeTail, Triangles, Wedges

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from policygraph.curator.counting import sql
-from policygraph.curator.counting.counts import DENSE, Counts, Ints
 from policygraph.curator.counting.files import csv_source, fetched, resolve_all
 from policygraph.curator.counting.labels import coder
 from policygraph.curator.counting.reading import Files, are_paths, is_database, suffix_of
@@ -24,13 +23,13 @@ from policygraph.curator.counting.source import (
     connect,
     escaped,
     locked,
-    named,
     open_source,
     selected,
     stamps_of,
 )
 from policygraph.curator.counting.text import as_utf8, packing_of, read_head, scan_lines
 from policygraph.curator.counting.values import printed
+from policygraph.curator.histogram import DENSE, Histogram, Ints, named
 from policygraph.errors import DataError, InputError
 from policygraph.model.domain import Network
 
@@ -68,7 +67,7 @@ def read_edges(
     loops: str = "error",
     duplicates: str = "error",
     name: str | None = None,
-) -> Counts:
+) -> Histogram:
     """Count the edges of a network into its node pairs.
 
     Parameters
@@ -138,7 +137,7 @@ def read_edges(
 
 def _count(
     edges: _Edges, network: Network, fingerprint: str | None, unknown: str, loops: str, duplicates: str
-) -> Counts:
+) -> Histogram:
     strange = (edges.tail < 0) | (edges.head < 0)
     looped = ~strange & (edges.tail == edges.head) & (not network.loops)
     fits = ~strange & ~looped
@@ -187,10 +186,10 @@ def _count(
         fingerprint = hashlib.sha256(b"edges" + content).hexdigest()
     rows, dropped = int(times.sum()), n_strange + n_looped
     if network.size > DENSE:
-        return Counts(network, fingerprint, rows, dropped, _pairs=(at, times))
+        return Histogram(network, fingerprint, rows, dropped, _pairs=(at, times))
     vector = np.zeros(network.size, dtype=np.int64)
     vector[at] = times
-    return Counts._checked(network, vector, fingerprint, dropped)
+    return Histogram.checked(network, vector, fingerprint, dropped)
 
 
 def _first_line(strangers: tuple[tuple[str | None, int], ...]) -> str:

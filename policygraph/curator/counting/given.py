@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from policygraph.curator.histogram import Histogram
 from policygraph.errors import InputError
 from policygraph.model.domain import Network
 from policygraph.model.policy import Policy
@@ -19,11 +20,11 @@ def read_data(
     policy: Policy,
     columns: Mapping[str, str] | None = None,
     edges: Mapping[str, str] | None = None,
-) -> Any:
+) -> Histogram:
     """Count records into the cells of a policy's domain, or take counts as they are."""
-    from policygraph.curator.counting import Counts, count_cells, read_edges
+    from policygraph.curator.counting import count_cells, read_edges
 
-    if isinstance(data, Counts):
+    if isinstance(data, Histogram):
         return data
     domain = policy.domain
     if edges and not isinstance(domain, Network):
@@ -31,7 +32,7 @@ def read_data(
             "edges= is about edge lists: expected none for a table.", code="release.edges", value=edges
         )
     if is_histogram(data, domain):
-        return Counts.from_vector(domain, data)
+        return Histogram.from_vector(domain, data)
     if isinstance(domain, Network):
         ends = ends_of(columns)
         duplicates, loops = _edge_rules(edges)

@@ -1,134 +1,27 @@
-"""Records with a measure, counted and summed by cell. Owns :class:`MeasuredCounts` and :func:`count_measure`.
+"""Records with a measure, counted and summed by cell. Owns :func:`count_measure`.
 
 Clipping and rounding happen inside DuckDB, record by record; only cells, their counts and their sums come out.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from policygraph.curator.counting import sql
-from policygraph.curator.counting.counts import DENSE, Counts, Ints
 from policygraph.curator.counting.labels import EXACT
-from policygraph.curator.counting.source import TABLE, Source, named, open_source
+from policygraph.curator.counting.source import TABLE, Source, open_source
 from policygraph.curator.counting.tables import Unknown, _find_columns, _read_rule, _Tally
 from policygraph.curator.counting.values import WHOLE, is_number, number, parts
+from policygraph.curator.histogram import DENSE, Histogram, Ints, MeasuredCounts, check_sums, named
 from policygraph.errors import DataError, InputError
 from policygraph.model.domain import Domain
 from policygraph.model.measure import Measure
 
-__all__ = ["MeasuredCounts", "count_measure"]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class MeasuredCounts:
-    """How many records are in each cell, and the sums of their values in units of the measure. Private.
-
-    Attributes
-    ----------
-    counts
-        The counts of the records that have a value.
-    measure
-        The measure.
-
-    Examples
-    --------
-    >>> domain = Domain({"sex": ["F", "M"]})
-    >>> made = MeasuredCounts.from_vectors(domain, Measure("income", 0, 10), [2, 1], [12, 3])
-    >>> made.sums([]).tolist(), made.cuboid(["sex"]).tolist(), made
-    ([15], [2, 1], MeasuredCounts(Domain(sex: 2), income, private))
-    """
-
-    counts: Counts
-    measure: Measure
-    _sums: Ints | None = None
-    _tally: Callable[[tuple[str, ...]], Ints] | None = None
-
-    @classmethod
-    def from_vectors(
-        cls, domain: Domain, measure: Measure, counts: Any, sums: Any, *, name: str | None = None
-    ) -> MeasuredCounts:
-        """Take counts and sums that were made elsewhere.
-
-        Parameters
-        ----------
-        counts
-            How many records are in each cell.
-        sums
-            The sum of their values in each cell, in units of the measure: whole numbers, of values already within the range.
-        name
-            Name of the data set in the ledger, in place of the fingerprint of the numbers.
-
-        Raises
-        ------
-        DataError
-            When a sum cannot be one of so many values within the range.
-        """
-        made = Counts.from_vector(domain, counts, name=name)
-        given = np.asarray(sums)
-        if given.size != domain.size or given.dtype.kind not in "iu":
-            raise DataError(
-                f"{given.size:,} sums of kind {given.dtype} for {domain.size:,} cells: expected one whole number for each cell, in units.",
-                code="measure.sums",
-            )
-        whole = given.astype(np.int64).ravel()
-        _check_reach(made.rows, measure)
-        low, high = (made.vector() * end for end in (measure.lowest, measure.highest))
-        if np.any(whole < low) or np.any(whole > high):
-            at = int(np.flatnonzero((whole < low) | (whole > high))[0])
-            raise DataError(
-                f"cell {at}: the sum is outside what its records can have within the range of {measure}. Clip the values first.",
-                code="measure.sums",
-                cell=at,
-            )
-        if name is None:
-            raw = made.fingerprint.encode() + repr(measure.to_spec()).encode() + whole.astype("<i8").tobytes()
-            made = _renamed(made, hashlib.sha256(b"sums" + raw).hexdigest())
-        return cls(made, measure, whole)
-
-    @property
-    def domain(self) -> Domain:
-        """The domain of the records."""
-        return self.counts.domain  # type: ignore[return-value]
-
-    @property
-    def fingerprint(self) -> str:
-        """Name of the data set in the budget ledger, which is that of its counts."""
-        return self.counts.fingerprint
-
-    def vector(self) -> Ints:
-        """Return the count of every cell."""
-        return self.counts.vector()
-
-    def cuboid(self, names: Sequence[str]) -> Ints:
-        """Return the counts for each combination of some attributes."""
-        return self.counts.cuboid(names)
-
-    def sums(self, names: Sequence[str]) -> Ints:
-        """Return the sums of values, in units, for each combination of some attributes."""
-        domain = self.domain
-        axes = sorted({domain.axis(name) for name in names})
-        if self._sums is not None:
-            rest = tuple(axis for axis in range(len(domain.shape)) if axis not in axes)
-            return np.asarray(self._sums.reshape(domain.shape).sum(axis=rest), dtype=np.int64).ravel()
-        if self._tally is None:
-            raise InputError("these counts have no sums.", code="measure.sums")
-        return self._tally(tuple(domain.names[axis] for axis in axes))
-
-    def __repr__(self) -> str:
-        return f"MeasuredCounts({self.domain!r}, {self.measure.column}, private)"
-
-
-def _renamed(counts: Counts, fingerprint: str) -> Counts:
-    from dataclasses import replace
-
-    return replace(counts, fingerprint=fingerprint)
+__all__ = ["count_measure"]
 
 
 def count_measure(
@@ -182,12 +75,12 @@ def count_measure(
             rows=empty,
         )
     tally.check_none_lost(rows + missed + empty)
-    _check_reach(rows, measure)
+    check_sums(rows, measure)
     dropped = missed + empty
     if domain.size <= DENSE:
-        counts = Counts._checked(domain, whole, fingerprint, dropped)
+        counts = Histogram.checked(domain, whole, fingerprint, dropped)
         return MeasuredCounts(counts, measure, totals)
-    counts = Counts(
+    counts = Histogram(
         domain, fingerprint, rows, dropped, _tally=lambda sets: [tally.both(some)[0] for some in sets]
     )
     return MeasuredCounts(counts, measure, None, lambda some: tally.both(some)[1])
@@ -234,13 +127,6 @@ class _Sums(_Tally):
             missed += int(batch["n"][batch["cell"] < 0].sum())
             empty += int(batch["n"][(batch["cell"] >= 0) & (batch["empty"] == 1)].sum())
         return many, totals, missed, empty
-
-
-def _check_reach(rows: int, measure: Measure) -> None:
-    if 2 * rows * max(abs(measure.lowest), abs(measure.highest)) >= 1 << 62:
-        raise DataError(
-            f"sums of {measure.column} do not fit 64 bits: expected a coarser unit.", code="measure.reach"
-        )
 
 
 def _find_measure(source: Source, measure: Measure) -> tuple[str, str]:

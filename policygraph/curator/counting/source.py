@@ -23,9 +23,10 @@ import numpy.typing as npt
 from policygraph.curator.counting import sql
 from policygraph.curator.counting.reading import Files, are_paths, is_database, suffix_of
 from policygraph.curator.counting.values import family, told_apart
+from policygraph.curator.histogram import digest
 from policygraph.errors import DataError, InputError
 
-__all__ = ["TABLE", "Source", "connect", "digest", "locked", "named", "open_source"]
+__all__ = ["TABLE", "Source", "connect", "locked", "open_source"]
 
 TABLE = "policygraph_source"
 """Name under which a source is read in SQL."""
@@ -180,36 +181,6 @@ class Source:
         statement = f"SELECT count(*), CAST(coalesce(sum(CAST({row} AS HUGEINT)), 0) AS VARCHAR) FROM {TABLE}"
         [(count, total)] = self.rows_of(statement)
         return digest("rows, told apart", *(given for given, _, _ in listed), str(count), str(total))
-
-
-def named(name: str) -> str:
-    """Fingerprint of a data set that its curator has named.
-
-    Examples
-    --------
-    >>> named("survey 2024") == named("survey 2024") != named("survey 2025")
-    True
-    """
-    if not isinstance(name, str) or not name.strip():
-        raise InputError(
-            f"name={name!r}: expected the name of the data set as text.", code="data.name", value=name
-        )
-    return digest("name", name)
-
-
-def digest(*parts: str) -> str:
-    """SHA-256 of texts, each after its length, so that no two lists of texts run into the same bytes.
-
-    Examples
-    --------
-    >>> digest("ab", "c") == digest("a", "bc")
-    False
-    """
-    whole = hashlib.sha256()
-    for part in parts:
-        raw = part.encode()
-        whole.update(len(raw).to_bytes(8, "big") + raw)
-    return whole.hexdigest()
 
 
 def connect() -> Any:

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from policygraph.curator.counting import sql
-from policygraph.curator.counting.counts import DENSE, Counts, Ints
 from policygraph.curator.counting.labels import Coder, coder
-from policygraph.curator.counting.source import TABLE, Source, named, open_source
+from policygraph.curator.counting.source import TABLE, Source, open_source
 from policygraph.curator.counting.values import plain, printed
+from policygraph.curator.histogram import DENSE, Histogram, Ints, named
 from policygraph.errors import DataError, InputError
 from policygraph.model.domain import Domain, Label
 
@@ -38,7 +38,7 @@ def count_cells(
     unknown: Unknown = "error",
     columns: Mapping[str, str] | None = None,
     name: str | None = None,
-) -> Counts:
+) -> Histogram:
     """Count the records of a table into the cells of a domain.
 
     Parameters
@@ -58,7 +58,7 @@ def count_cells(
 
     Returns
     -------
-    Counts
+    Histogram
         Private.
 
     Raises
@@ -94,9 +94,9 @@ def count_cells(
         raise tally.misfit(rows + missed, missed)
     tally.check_none_lost(rows + missed)
     if domain.size <= DENSE:
-        return Counts._checked(domain, whole, fingerprint, missed)
+        return Histogram.checked(domain, whole, fingerprint, missed)
     # Once every record is known to fit, a reading needs the columns it counts and no others.
-    return Counts(
+    return Histogram(
         domain,
         fingerprint,
         rows,

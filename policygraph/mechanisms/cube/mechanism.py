@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from policygraph.curator.counting.counts import DENSE
+from policygraph.curator.histogram import DENSE
 from policygraph.curator.noise import Rng, discrete_gaussian, discrete_laplace
 from policygraph.errors import InputError, RefusedError
 from policygraph.estimation.cubes.cells import finest, union

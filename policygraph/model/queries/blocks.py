@@ -150,12 +150,16 @@ class BlockQuery(Query):
     def answer(self, table: Any) -> Ints:
         cube = np.asarray(table, dtype=np.int64).reshape(self.domain.shape)
         self.check_fits(cube)
-        out = []
-        for at, names in enumerate(self.sets):
+        tables = []
+        for names in self.sets:
             keep = {self.domain.axis(name) for name in names}
             rest = tuple(axis for axis in range(cube.ndim) if axis not in keep)
-            out.append(self.block(at, cube.sum(axis=rest) if rest else cube))
-        return np.concatenate(out)
+            tables.append(cube.sum(axis=rest) if rest else cube)
+        return self.from_tables(tables)
+
+    def from_tables(self, tables: Sequence[Ints]) -> Ints:
+        """Return the exact integer answers from the tables of ``sets``, in this order."""
+        return np.concatenate([self.block(at, table) for at, table in enumerate(tables)])
 
     def check_reach(self, records: int) -> None:
         """Refuse a table whose answers could leave 62 bits."""

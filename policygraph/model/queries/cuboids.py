@@ -109,12 +109,19 @@ class CuboidQuery(Query):
     def answer(self, table: Any) -> Ints:
         cube = np.asarray(table, dtype=np.int64).reshape(self.domain.shape)
         self.check_fits(cube)
-        blocks = []
-        for names, weight in zip(self.sets, self.weights, strict=True):
+        tables = []
+        for names in self.sets:
             keep = {self.domain.axis(name) for name in names}
             rest = tuple(axis for axis in range(cube.ndim) if axis not in keep)
-            block = cube.sum(axis=rest) if rest else cube
-            blocks.append(np.asarray(block, dtype=np.int64).ravel() * weight)
+            tables.append(cube.sum(axis=rest) if rest else cube.copy())
+        return self.from_tables(tables)
+
+    def from_tables(self, tables: Sequence[Ints]) -> Ints:
+        """Return the exact integer answers from the tables of ``sets``, in this order; they are not written to."""
+        blocks = [
+            np.asarray(table, dtype=np.int64).ravel() * weight if weight > 1 else np.asarray(table).ravel()
+            for table, weight in zip(tables, self.weights, strict=True)
+        ]
         return np.concatenate(blocks) if len(blocks) > 1 else blocks[0]
 
     def columns(self, cells: Any) -> Any:
