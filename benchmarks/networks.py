@@ -25,7 +25,7 @@ import record
 import policygraph as pg
 from policygraph.curator.counting import read_edges
 from policygraph.estimation.networks import PublicDegrees, Summary, SyntheticGraph, summarise, synthetic_graph
-from policygraph.estimation.networks.consistent import as_matrix, consistent_mixing
+from policygraph.estimation.networks.mixing import as_matrix, consistent_mixing
 
 DATA = Path(os.environ.get("POLICYGRAPH_DATA", Path(__file__).parents[2] / "shared" / "data"))
 FILE = DATA / "graphs" / "facebook_combined.txt"

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.estimation.cubes.fit import below_known
+from policygraph.estimation.cubes.least_squares import below_known
 from policygraph.transforms.cuboids.blocks import Tables, join, project, settle, split
+from policygraph.transforms.cuboids.costs import block_variances, fitted_factors
 from policygraph.transforms.cuboids.lattice import Family, Lattice
-from policygraph.transforms.cuboids.variances import block_variances, fitted_factors
 
 __all__ = ["Measurement", "combine", "reach_95", "variance_of"]
 

@@ -18,7 +18,7 @@ from policygraph.curator.histogram import MeasuredCounts
 from policygraph.curator.noise import Rng, discrete_gaussian, discrete_laplace
 from policygraph.errors import DataError, InputError, RefusedError
 from policygraph.estimation.cubes.errors import factors_at, within_95
-from policygraph.estimation.cubes.fit import fit
+from policygraph.estimation.cubes.least_squares import fit
 from policygraph.estimation.measures import MeasureRelease, average_table
 from policygraph.exact import show
 from policygraph.mechanisms.additive import Additive

@@ -10,8 +10,13 @@ from scipy.optimize import isotonic_regression
 
 import policygraph as pg
 from policygraph.errors import InputError
-from policygraph.estimation.histograms import consistent, nearest_forest, nearest_graph, round_in_order
-from policygraph.estimation.histograms.line import isotonic_lines
+from policygraph.estimation.histograms import (
+    consistent,
+    isotonic_lines,
+    nearest_forest,
+    nearest_graph,
+    round_in_order,
+)
 from policygraph.mechanisms import TransformedConsistent, TransformedLaplace
 from policygraph.model.graphs import BOTTOM, PolicyGraph
 from policygraph.transforms.incidence import transform
@@ -165,9 +170,9 @@ def test_rounding_keeps_stretches_and_pieces():
 
 
 def test_too_many_rounds_still_give_a_histogram_with_its_total(monkeypatch):
-    from policygraph.estimation.histograms import obstacle
+    from policygraph.estimation import histograms
 
-    monkeypatch.setattr(obstacle, "ROUNDS", 1)
+    monkeypatch.setattr(histograms, "ROUNDS", 1)
     domain = pg.Domain({"x": 60, "y": 2})
     reduction = transform(pg.Policy(domain, PolicyGraph.grid(domain)))
     noise = np.random.default_rng(6).integers(-30, 31, reduction.width)
@@ -181,19 +186,19 @@ def test_too_many_rounds_still_give_a_histogram_with_its_total(monkeypatch):
 @given(noisy_graphs())
 @settings(max_examples=60, deadline=None)
 def test_the_way_of_large_graphs_ends_at_the_same_cells(case):
-    from policygraph.estimation.histograms import obstacle
+    from policygraph.estimation import histograms
 
     reduction, noisy = case
     if reduction.valid_for == "any":  # lines and forests have ways of their own
         return
     want = projected(reduction, noisy)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(obstacle, "LARGE", 0)
+        patch.setattr(histograms, "LARGE", 0)
         assert np.allclose(projected(reduction, noisy), want, atol=1e-4)
 
 
 def test_large_grids_are_projected_and_keep_their_total(monkeypatch):
-    from policygraph.estimation.histograms import obstacle
+    from policygraph.estimation import histograms
 
     domain = pg.Domain({"x": 60, "y": 50})
     reduction = transform(pg.Policy(domain, PolicyGraph.grid(domain)))
@@ -203,7 +208,7 @@ def test_large_grids_are_projected_and_keep_their_total(monkeypatch):
         noise[reduction.fixed] = 0
         noisy = cells + reduction.invert(noise)
         slow = consistent(reduction, noisy)
-        monkeypatch.setattr(obstacle, "LARGE", 0)
+        monkeypatch.setattr(histograms, "LARGE", 0)
         fast = consistent(reduction, noisy)
         monkeypatch.undo()
         assert (fast >= 0).all()

@@ -10,16 +10,12 @@ from scipy.optimize import linprog
 
 import policygraph as pg
 from policygraph.errors import InputError, RefusedError
-from policygraph.estimation.cubes import programs, rounding
-from policygraph.estimation.cubes.cells import all_sums, spread, summed
-from policygraph.estimation.cubes.conditions import Conditions, fit_with_facts, usable
-from policygraph.estimation.cubes.errors import factors_at, published_errors
-from policygraph.estimation.cubes.facts import Fact, facts_of
+from policygraph.estimation.cubes import finest, rounding
+from policygraph.estimation.cubes.cells import Fact, all_sums, facts_of, spread, summed
+from policygraph.estimation.cubes.errors import factors_at, lower_tail, published_errors
+from policygraph.estimation.cubes.finest import nonnegative_cells, program_cells
 from policygraph.estimation.cubes.finish import Finish
-from policygraph.estimation.cubes.fit import fit
-from policygraph.estimation.cubes.nonnegative import nonnegative_cells
-from policygraph.estimation.cubes.offset import lower_tail
-from policygraph.estimation.cubes.programs import program_cells
+from policygraph.estimation.cubes.least_squares import Conditions, fit, fit_with_facts, usable
 from policygraph.estimation.cubes.rounding import controlled
 from policygraph.model.constraints.base import freeze_where
 from policygraph.transforms.cuboids.choose import Choice
@@ -463,7 +459,7 @@ def test_what_is_too_large_is_refused_with_the_way_out(monkeypatch):
     with pytest.raises(RefusedError, match=r"16,384.*least-squares") as refused:
         pg.Cube("all", consistency="least-maximum").calibrate(pair, pg.Policy(large), pg.Epsilon(1))
     assert refused.value.code == "cubes.program-size"
-    monkeypatch.setattr(programs, "PROGRAM_ENTRIES", 10)
+    monkeypatch.setattr(finest, "PROGRAM_ENTRIES", 10)
     with pytest.raises(RefusedError, match="least-squares"):
         program_cells(
             "least-absolute", LATTICE, 7, Choice((("sex",),), (1,)), {1: [0, 0]}, {}, nonnegative=True

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policygraph.estimation.networks._compiled_fill import fill_between, fill_inside
+from policygraph.estimation.networks._compiled_graphs import fill_between, fill_inside
 from policygraph.estimation.networks.realise import first_graph, split_degrees
 
 Ints = npt.NDArray[np.int64]

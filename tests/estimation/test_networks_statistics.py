@@ -20,7 +20,7 @@ from policygraph.estimation.networks import (
     summarise,
     synthetic_from_release,
 )
-from policygraph.estimation.networks.distribution import degree_counts
+from policygraph.estimation.networks.statistics import degree_counts
 from policygraph.mechanisms.statistics import StatisticNoise
 from policygraph.model.node_privacy import NodePrivacy
 from policygraph.model.queries.network_statistics import (

@@ -15,15 +15,14 @@ import policygraph as pg
 from policygraph.estimation.networks import (
     PublicDegrees,
     consistent_mixing,
+    mixing,
     mixing_limits,
     nearest_network,
     synthetic_graph,
 )
-from policygraph.estimation.networks import consistent as consistent_module
-from policygraph.estimation.networks.hubs import violated
+from policygraph.estimation.networks.mixing import symmetric_transport, transport, violated
 from policygraph.estimation.networks.nearest import nearest_counts
 from policygraph.estimation.networks.realise import any_graph, first_graph
-from policygraph.estimation.networks.transport import symmetric_transport, transport
 from policygraph.model.degree_sequences import digraphical, graphical
 from tests.oracles import networks as oracle
 from tests.paths import DATA, ROOT
@@ -187,7 +186,7 @@ def test_multigraph_counts_have_no_limit_but_the_degrees() -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_many_groups_go_by_flow_and_fit(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(seed)
-    monkeypatch.setattr(consistent_module, "PROGRAM_COUNTS", 0)
+    monkeypatch.setattr(mixing, "PROGRAM_COUNTS", 0)
     network = pg.Network(120)
     table = (rng.random(network.size) < 0.1).astype(np.int64)
     query = pg.queries.mixing(network, rng.integers(0, 9, 120).tolist())
@@ -196,7 +195,7 @@ def test_many_groups_go_by_flow_and_fit(seed: int, monkeypatch: pytest.MonkeyPat
     noisy = true + rng.integers(-9, 10, query.height)
     made = consistent_mixing(noisy, query, degrees)
     check_sums(query, degrees, made.values)
-    monkeypatch.setattr(consistent_module, "PROGRAM_COUNTS", 400)
+    monkeypatch.setattr(mixing, "PROGRAM_COUNTS", 400)
     best = consistent_mixing(noisy, query, degrees)
     far, near = (float(np.abs(found.values - found.target).sum()) for found in (made, best))
     assert near <= far + 1e-6 <= near + 20

@@ -21,11 +21,10 @@ from policygraph.mechanisms.base import MOST_ANSWERS
 from policygraph.mechanisms.cube import cover
 from policygraph.mechanisms.cube.unequal_bound import bound_at
 from policygraph.mechanisms.cube.weighing import Weighing
-from policygraph.transforms.cuboids import shares as matrices
+from policygraph.transforms.cuboids import costs as matrices
 from policygraph.transforms.cuboids.choose import Task
-from policygraph.transforms.cuboids.groups import batches, grouped
-from policygraph.transforms.cuboids.lattice import Family, Lattice
-from policygraph.transforms.cuboids.variances import block_precisions, cell_variances_adjoint
+from policygraph.transforms.cuboids.costs import block_precisions, cell_variances_adjoint
+from policygraph.transforms.cuboids.lattice import Family, Lattice, batches, grouped
 
 SIZES = [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16] * 2
 WIDE = pg.Domain({f"a{at}": n for at, n in enumerate(SIZES)})

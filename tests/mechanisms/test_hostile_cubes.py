@@ -157,7 +157,7 @@ def test_tables_that_differ_from_known_ones_by_one_value_only(strategy):
 
 def test_noise_that_was_paid_for_is_released_even_if_a_program_fails(tmp_path, monkeypatch):
     """A program that was not solved in time came after the charge: the noisy numbers were lost."""
-    from policygraph.estimation.cubes import programs
+    from policygraph.estimation.cubes import finest
 
     policy = pg.Policy(DOMAIN, constraints=[pg.Cuboid("a")])
     query = pg.queries.all_cuboids(DOMAIN)
@@ -168,7 +168,7 @@ def test_noise_that_was_paid_for_is_released_even_if_a_program_fails(tmp_path, m
     def fails(*_, **__):
         raise RefusedError("not solved in time.", code="cubes.program")
 
-    monkeypatch.setattr(programs, "program_cells", fails)
+    monkeypatch.setattr(finest, "program_cells", fails)
     ledger = pg.Ledger(tmp_path / "budget.db")
     made = pg.release(query, policy, np.arange(12), epsilon=1, mechanism=ready, ledger=ledger)
     assert any("not solved in time" in line for line in made.record["stages"])

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 import policygraph as pg
 from policygraph.errors import InputError, RefusedError
-from policygraph.estimation.cubes.fit import below_known, best_sources, fit
+from policygraph.estimation.cubes.least_squares import below_known, best_sources, fit
 from policygraph.transforms.cuboids.blocks import join, project, settle, split, sum_axis
 from policygraph.transforms.cuboids.choose import Choice, fitted_of
-from policygraph.transforms.cuboids.costs import known_cuboids
+from policygraph.transforms.cuboids.costs import fitted_factors, known_cuboids, plain_factors
 from policygraph.transforms.cuboids.lattice import Family, Lattice
-from policygraph.transforms.cuboids.variances import fitted_factors, plain_factors
 from tests.oracles import cubes as oracle
 
 SHAPES = [(1,), (3,), (2, 2), (2, 3), (1, 4), (3, 1, 2), (2, 3, 2), (2, 2, 2, 2)]

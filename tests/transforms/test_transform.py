@@ -19,7 +19,7 @@ from policygraph.transforms.incidence import (
     spanning_transform,
     transform,
 )
-from policygraph.transforms.incidence.laplacian import solve_graph, solve_grid
+from policygraph.transforms.incidence.grid import solve_graph, solve_grid
 from policygraph.transforms.incidence.tree import is_forest
 from tests.oracles import transform as oracle
 
@@ -240,7 +240,7 @@ def test_the_least_flow_is_that_of_the_pseudo_inverse(name):
 
 
 def test_laplacian_solvers_agree(monkeypatch):
-    from policygraph.transforms.incidence import laplacian
+    from policygraph.transforms.incidence import grid
 
     graph = PolicyGraph.grid(pg.Domain({"x": 6, "y": 5}))
     u, v = graph.edge_arrays()
@@ -249,7 +249,7 @@ def test_laplacian_solvers_agree(monkeypatch):
     none = np.zeros(0, dtype=np.int64)
     by_cosines = solve_grid(right, (6, 5), (0, 1))
     direct = solve_graph(30, u, v, none, np.array([0]), right)
-    monkeypatch.setattr(laplacian, "DIRECT", 0)
+    monkeypatch.setattr(grid, "DIRECT", 0)
     iterated = solve_graph(30, u, v, none, np.array([0]), right)
     assert np.allclose(direct - direct.mean(), by_cosines)
     assert np.allclose(iterated, direct, atol=1e-7)

@@ -1,21 +1,40 @@
-"""Sums and spreads of one table over a lattice. Owns :func:`summed`, :func:`spread`, :func:`all_sums`, :func:`from_tables`.
+"""Tables of a cuboid lattice, and public sums of their cells. Owns :func:`summed`, :func:`spread`, :class:`Fact`.
 
-What has to be non-negative or whole is made on one finest table; all published ones are its sums.
+Counts that have to be non-negative or whole are made on one finest table, and all published tables are its sums. Public facts that are
+less than a whole table (public cells of a margin, counts with conditions, structural zeros) are sums of cells of one small table
+each, so that the base is never listed. Nothing here sees data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from policygraph.errors import RefusedError
+from policygraph.model.constraints.base import select
+from policygraph.model.constraints.counts import LinearCount, StructuralZero
+from policygraph.model.constraints.margins import Cells
+from policygraph.model.policy import Policy
 from policygraph.transforms.cuboids.blocks import project, sum_axis
-from policygraph.transforms.cuboids.lattice import Floats, Lattice
+from policygraph.transforms.cuboids.lattice import Floats, Ints, Lattice
 
-__all__ = ["MOST_BASE", "all_sums", "finest", "from_tables", "spread", "summed", "union"]
+__all__ = [
+    "MOST_BASE",
+    "Fact",
+    "all_sums",
+    "facts_of",
+    "finest",
+    "from_tables",
+    "spread",
+    "summed",
+    "union",
+    "visible",
+    "zeros_below",
+]
 
 MOST_BASE = 20_000_000
 """Cells of the finest table up to which non-negative or whole tables are made."""
@@ -102,3 +121,155 @@ def from_tables(lattice: Lattice, tables: Mapping[int, Floats], top: int) -> Flo
     for mask, table in tables.items():
         made += spread(lattice, project(table) / lattice.size(top & ~mask), mask, top)
     return made
+
+
+@dataclass(frozen=True, eq=False)
+class Fact:
+    """One public sum of cells of a cuboid.
+
+    Attributes
+    ----------
+    mask
+        The cuboid.
+    cells, coefficients
+        Positions in its table, and what they count.
+    value
+        The published value; None when only the data have it.
+    empty
+        Whether the policy says that no record is in its cells.
+    """
+
+    mask: int
+    cells: Ints
+    coefficients: Ints
+    value: int | None = None
+    empty: bool = False
+
+    def with_value(self, value: int) -> Fact:
+        """The same fact with its value."""
+        return Fact(self.mask, self.cells, self.coefficients, int(value), self.empty)
+
+    @property
+    def least_total(self) -> float:
+        """A number of records below which no counts have the value."""
+        return abs(self.value or 0) / float(np.abs(self.coefficients).max())
+
+    def of(self, table: Any) -> Any:
+        """The sum in a table of the cuboid."""
+        return (np.asarray(table).reshape(-1)[self.cells] * self.coefficients).sum()
+
+    def row(self, lattice: Lattice) -> Floats:
+        """The coefficients as a table."""
+        made = np.zeros(lattice.size(self.mask))
+        made[self.cells] = self.coefficients
+        return made.reshape(lattice.shape(self.mask))
+
+    def cells_in(self, lattice: Lattice, top: int) -> Ints:
+        """Positions of its cells in the table of a larger cuboid."""
+        named = spread(lattice, self.row(lattice) != 0, self.mask, top)
+        return np.flatnonzero(np.broadcast_to(named, lattice.shape(top))).astype(np.int64)
+
+    def scale(self, lattice: Lattice, top: int, x: Floats) -> float:
+        """Move a positive table to the fact by the least relative entropy, in place; returns how far off it was."""
+        goal = float(self.value or 0)
+        sums = summed(lattice, x, top, self.mask).reshape(-1)[self.cells]
+        have = float((sums * self.coefficients).sum())
+        if have == goal or not np.any(sums > 0):
+            return 0.0
+        d = 0.0 if goal != 0.0 or np.any(self.coefficients < 0) else -np.inf
+        for _ in range(60 if np.isfinite(d) else 0):
+            grown = self.coefficients * sums * np.exp(np.clip(self.coefficients * d, -700, 700))
+            slope = float((self.coefficients * grown).sum())
+            step = float(np.clip((float(grown.sum()) - goal) / max(slope, 1e-300), -1.0, 1.0))
+            d -= step
+            if abs(step) < 1e-15:
+                break
+        factors = np.ones(lattice.size(self.mask))
+        factors[self.cells] = np.exp(np.clip(self.coefficients * d, -700, 700))
+        x *= spread(lattice, factors.reshape(lattice.shape(self.mask)), self.mask, top)
+        return abs(have - goal) / max(abs(goal), 1.0)
+
+
+def facts_of(lattice: Lattice, policy: Policy) -> list[Fact]:
+    """The partial facts of a policy: all that are not whole tables.
+
+    Examples
+    --------
+    >>> from policygraph.model.constraints import Cell, Cuboid
+    >>> from policygraph.model.domain import Domain
+    >>> domain = Domain({"sex": 2, "age": 3, "job": 2})
+    >>> policy = Policy(domain, constraints=[Cuboid("sex"), Cell(sex=0, age=2)])
+    >>> [(fact.mask, fact.cells.tolist(), fact.value) for fact in facts_of(Lattice(domain), policy)]
+    [(3, [2], None)]
+    """
+    out: list[Fact] = []
+    for fact in policy.constraints:
+        if isinstance(fact, Cells):
+            values = fact.values(lattice.domain) or (None,) * len(fact.cells)
+            for cell, value in zip(fact.cells, values, strict=True):
+                at = _select(lattice, dict(zip(fact.of, cell, strict=True)))
+                out.append(_fact(at[0], [(at[1], 1)], value))
+        elif isinstance(fact, LinearCount):
+            parts = [(_condition(lattice, kind, what), times) for (kind, what), times in fact.terms]
+            names = {name for where, _ in parts for name in where}
+            mask = lattice.mask(names)
+            sums = [(_select(lattice, where, mask)[1], times) for where, times in parts]
+            out.append(_fact(mask, sums, fact.equals))
+        elif isinstance(fact, StructuralZero):
+            for kind, what in fact.cells:
+                at = _select(lattice, _condition(lattice, kind, what))
+                out.append(_fact(at[0], [(at[1], 1)], 0))
+    return [fact for fact in out if len(fact.cells)]
+
+
+def _condition(lattice: Lattice, kind: str, what: Any) -> dict[str, Any]:
+    if kind == "where":
+        return {name: list(labels) for name, labels in what}
+    return {name: [label] for name, label in zip(lattice.domain.names, what, strict=True)}
+
+
+def _select(lattice: Lattice, where: dict[str, Any], mask: int | None = None) -> tuple[int, Ints]:
+    at = lattice.mask(where) if mask is None else mask
+    if not at:
+        return 0, np.zeros(1, dtype=np.int64)
+    return at, select(lattice.domain.project(list(lattice.names(at))), where)
+
+
+def _fact(mask: int, sums: Sequence[tuple[Ints, int]], value: int | None) -> Fact:
+    cells = np.concatenate([at for at, _ in sums])
+    times = np.concatenate([np.full(len(at), coefficient, dtype=np.int64) for at, coefficient in sums])
+    unique, inverse = np.unique(cells, return_inverse=True)
+    added = np.zeros(len(unique), dtype=np.int64)
+    np.add.at(added, inverse, times)
+    kept = added != 0
+    return Fact(mask, unique[kept], added[kept], value, value == 0 and bool(np.all(added > 0)))
+
+
+def zeros_below(lattice: Lattice, facts: Iterable[Fact], tops: Iterable[int], most: int) -> list[Fact]:
+    """Facts about the largest tables that follow because empty cells stay empty when they are split.
+
+    A few more than ``most`` are listed at most, so that the caller sees that there are too many.
+    """
+    listed = list(facts)
+    out = [fact for fact in listed if not fact.empty]
+    tables = list(tops)
+    for fact in listed:
+        if not fact.empty:
+            continue
+        above = [top for top in tables if lattice.computable(fact.mask, of=top)]
+        for top in above:
+            out += [
+                Fact(top, np.array([cell]), np.ones(1, dtype=np.int64), 0, empty=True)
+                for cell in fact.cells_in(lattice, top)[: most + 1 - len(out)].tolist()
+            ]
+            if len(out) > most:
+                return out
+        if not above:
+            out.append(fact)
+    return out
+
+
+def visible(lattice: Lattice, facts: Iterable[Fact], masks: Sequence[int], *, together: bool) -> list[Fact]:
+    """The facts about tables that are made: below one of some cuboids, or below all of them together."""
+    tops = [union(masks)] if together else lattice.maximal(masks)
+    return [fact for fact in facts if any(lattice.computable(fact.mask, of=top) for top in tops)]

@@ -1,25 +1,37 @@
-"""How large the noise of a published cell is. Owns :func:`factors_at`, :func:`cell_factors`, :func:`within_95`.
+"""How large the noise of a published cell is. Owns :func:`factors_at`, :func:`cell_factors`, :func:`within_95`, :func:`shift_for`.
 
-For reports: floats, rounded towards the larger error.
+For reports: floats, rounded towards the larger error. The shift that makes counts non-negative with a stated probability is fixed before any
+noise is drawn: one that looked at the noise would let the noise be computed back from it
+(``docs/explanation/proofs/cubes-consistency.md``, section 5).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log, sqrt
+from fractions import Fraction
+from math import ceil, log, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from policygraph.estimation.cubes.cells import union
 from policygraph.transforms.cuboids.choose import Choice, fitted_of, measured_precisions
+from policygraph.transforms.cuboids.costs import plain_factors
 from policygraph.transforms.cuboids.lattice import Family, Floats, Lattice
-from policygraph.transforms.cuboids.variances import plain_factors
 
 if TYPE_CHECKING:
-    from policygraph.estimation.cubes.facts import Fact
+    from policygraph.estimation.cubes.cells import Fact
     from policygraph.estimation.cubes.finish import Finish
 
-__all__ = ["cell_factors", "factors_at", "published_errors", "within_95", "within_all"]
+__all__ = [
+    "cell_factors",
+    "factors_at",
+    "lower_tail",
+    "published_errors",
+    "shift_for",
+    "within_95",
+    "within_all",
+]
 
 ROUNDING = 0.005
 """Share of the 5 % that is kept for the distance of discrete and continuous Laplace noise."""
@@ -97,7 +109,7 @@ def cell_factors(
     ]
     if not facts or not finish.plain:
         return made
-    from policygraph.estimation.cubes.conditions import factors_with_facts
+    from policygraph.estimation.cubes.least_squares import factors_with_facts
 
     plain = [float(np.max(f)) for f in made]
     return factors_with_facts(lattice, choice, known, masks, facts, plain, published)
@@ -139,3 +151,59 @@ def published_errors(
         return deviation, width
     low, high = np.maximum(estimate - width, 0.0), np.maximum(estimate + width, 0.0)
     return deviation, np.maximum(np.abs(values - low), np.abs(values - high))
+
+
+def lower_tail(factor: float, distribution: str, parameter: float, chance: float) -> float:
+    """What the noise of a cell stays above minus, but for a small probability.
+
+    Parameters
+    ----------
+    factor
+        Squared length of the combination of noises.
+    distribution, parameter
+        The law of one noise.
+    chance
+        The probability, below 1.
+
+    Examples
+    --------
+    >>> round(lower_tail(1.0, "discrete Laplace", 10.0, 0.001), 1), round(lower_tail(4.0, "discrete Gaussian", 25.0, 0.001), 1)
+    (111.8, 37.2)
+    """
+    if factor == 0 or distribution == "none":
+        return 0.0
+    if distribution == "discrete Gaussian":
+        return sqrt(2 * factor * parameter * log(1 / chance))
+    return sqrt(2 * factor) * parameter * (1 + log(1 / chance))
+
+
+def shift_for(
+    lattice: Lattice,
+    published: Sequence[int],
+    factors: Sequence[float],
+    distribution: str,
+    parameter: float,
+    offset: Fraction,
+) -> int:
+    """What to add to every cell of the finest published table.
+
+    Parameters
+    ----------
+    factors
+        Largest variance of a cell of each published cuboid in units of the noise variance.
+    offset
+        The probability with which some published count may be negative still.
+
+    Notes
+    -----
+    A cell of the table of T sums N of the finest cells, and so is shifted by N times the result. The probability is shared out evenly
+    over all published cells (union bound).
+    """
+    top = union(published)
+    cells = sum(lattice.size(mask) for mask in published)
+    chance = float(offset) / cells
+    needs = [
+        lower_tail(factor, distribution, parameter, chance) / lattice.size(top & ~mask)
+        for mask, factor in zip(published, factors, strict=True)
+    ]
+    return ceil(max(needs, default=0.0) * (1 + 1e-9))

@@ -13,10 +13,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from policygraph.errors import InputError
-from policygraph.estimation.cubes.cells import all_sums, finest, from_tables, union
+from policygraph.estimation.cubes.cells import Fact, all_sums, finest, from_tables, union
 from policygraph.estimation.cubes.errors import factors_at
-from policygraph.estimation.cubes.facts import Fact
-from policygraph.estimation.cubes.fit import best_sources, fit
+from policygraph.estimation.cubes.least_squares import best_sources, fit
 from policygraph.transforms.cuboids.blocks import Tables
 from policygraph.transforms.cuboids.choose import Choice
 from policygraph.transforms.cuboids.lattice import Floats, Lattice
@@ -212,7 +211,7 @@ def finished(
     held = [fact for fact in facts if lattice.computable(fact.mask, of=top)]
     fitted = fit(lattice, choice, measured, published, known)
     if finish.consistency != "least-squares":
-        from policygraph.estimation.cubes.programs import program_cells
+        from policygraph.estimation.cubes.finest import program_cells
 
         x = program_cells(
             finish.consistency,
@@ -241,7 +240,7 @@ def _least_squares(
 ) -> Tables:
     if not facts:
         return fit(lattice, choice, measured, published, known)
-    from policygraph.estimation.cubes.conditions import fit_with_facts
+    from policygraph.estimation.cubes.least_squares import fit_with_facts
 
     return fit_with_facts(lattice, choice, measured, published, known, facts)
 
@@ -257,7 +256,7 @@ def _nonnegative(
     facts: Sequence[Fact],
     variance: float,
 ) -> Floats:
-    from policygraph.estimation.cubes.nonnegative import nonnegative_cells
+    from policygraph.estimation.cubes.finest import nonnegative_cells
 
     if choice.kind == "cuboids":
         near = {lattice.mask(s): variance / w**2 for s, w in zip(choice.sets, choice.weights, strict=True)}

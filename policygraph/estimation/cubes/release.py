@@ -16,9 +16,8 @@ from typing import Any, cast
 import numpy as np
 
 from policygraph.errors import InputError
-from policygraph.estimation.cubes.cells import summed
+from policygraph.estimation.cubes.cells import Fact, facts_of, summed, visible
 from policygraph.estimation.cubes.errors import cell_factors, published_errors, within_all
-from policygraph.estimation.cubes.facts import Fact, facts_of, visible
 from policygraph.estimation.cubes.finish import Finish
 from policygraph.model.domain import Domain, Label
 from policygraph.model.policy import Policy

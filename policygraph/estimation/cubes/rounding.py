@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from policygraph.errors import RefusedError
-from policygraph.estimation.cubes.cells import summed
-from policygraph.estimation.cubes.facts import Fact
+from policygraph.estimation.cubes.cells import Fact, summed
 from policygraph.transforms.cuboids.lattice import Floats, Ints, Lattice
 
 __all__ = ["FLOW_CELLS", "PROGRAM_CELLS", "chain", "controlled"]

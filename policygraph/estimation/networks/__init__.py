@@ -1,19 +1,23 @@
 """Released networks made usable: consistent group counts, synthetic graphs, statistics; start at ``synthetic``."""
 
-from policygraph.estimation.networks.consistent import ConsistentMixing, consistent_mixing, mixing_limits
 from policygraph.estimation.networks.degrees import PublicDegrees
-from policygraph.estimation.networks.distribution import DegreeCounts, degree_counts
-from policygraph.estimation.networks.from_release import synthetic_from_release
-from policygraph.estimation.networks.graphs import to_networkx
+from policygraph.estimation.networks.mixing import ConsistentMixing, consistent_mixing, mixing_limits
 from policygraph.estimation.networks.nearest import nearest_network
 from policygraph.estimation.networks.statistics import (
+    DegreeCounts,
     Summary,
     class_assortativity,
     degree_assortativity,
+    degree_counts,
     joint_assortativity,
     summarise,
 )
-from policygraph.estimation.networks.synthetic import SyntheticGraph, synthetic_graph
+from policygraph.estimation.networks.synthetic import (
+    SyntheticGraph,
+    synthetic_from_release,
+    synthetic_graph,
+    to_networkx,
+)
 
 __all__ = [
     "ConsistentMixing",

@@ -161,7 +161,7 @@ def _largest(ends: Ints, n: int) -> Ints:
 
 def _between(left: Ints, ends: Ints, right: Ints, others: Ints, *, bar: bool) -> tuple[Ints, Ints]:
     """Join two lists of nodes: each node on the left, largest first, to the right ones that need most (Gale and Ryser)."""
-    from policygraph.estimation.networks._compiled_fill import fill_between
+    from policygraph.estimation.networks._compiled_graphs import fill_between
 
     ends = ends.astype(np.int64)
     order = np.argsort(-others, kind="stable")
@@ -180,7 +180,7 @@ def _between(left: Ints, ends: Ints, right: Ints, others: Ints, *, bar: bool) ->
 
 def _inside(nodes: Ints, ends: Ints) -> tuple[Ints, Ints]:
     """Join nodes of one list: the one that needs most to those that need most after it (Havel and Hakimi)."""
-    from policygraph.estimation.networks._compiled_fill import fill_inside
+    from policygraph.estimation.networks._compiled_graphs import fill_inside
 
     order = np.argsort(-ends, kind="stable")
     needs = ends[order].astype(np.int64)

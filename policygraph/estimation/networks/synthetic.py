@@ -5,27 +5,104 @@ Post-processing: everything follows from released counts, public degrees and ran
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.errors import InputError, RefusedError
-from policygraph.estimation.networks.consistent import as_matrix
+from policygraph.documents import MALFORMED
+from policygraph.errors import InputError, PolicyGraphError, RefusedError
 from policygraph.estimation.networks.degrees import PublicDegrees
-from policygraph.estimation.networks.graphs import graph_of_edges
+from policygraph.estimation.networks.mixing import as_matrix, consistent_mixing
 from policygraph.estimation.networks.nearest import nearest_counts
 from policygraph.estimation.networks.realise import any_graph, first_graph
+from policygraph.model.constraints.degrees import Degrees
 from policygraph.model.domain import Network
+from policygraph.model.policy import Policy
+from policygraph.model.queries import from_spec
 from policygraph.model.queries.networks import MixingQuery
 from policygraph.output import replacing
+from policygraph.release.release import Release
 
-__all__ = ["SyntheticGraph", "synthetic_graph"]
+__all__ = [
+    "SyntheticGraph",
+    "ends_of",
+    "graph_of_edges",
+    "synthetic_from_release",
+    "synthetic_graph",
+    "to_networkx",
+]
 
 Ints = npt.NDArray[np.int64]
+
+
+def graph_of_edges(network: Network, edges: list[tuple[Any, Any]]) -> Any:
+    """A networkx graph of the kind of a network, on all its nodes."""
+    import networkx
+
+    kinds = {
+        (False, False): networkx.Graph,
+        (True, False): networkx.DiGraph,
+        (False, True): networkx.MultiGraph,
+        (True, True): networkx.MultiDiGraph,
+    }
+    graph: Any = kinds[network.directed, network.multiple]()
+    graph.add_nodes_from(network.nodes)
+    graph.add_edges_from(edges)
+    return graph
+
+
+def to_networkx(values: Any, network: Network) -> Any:
+    """The networkx graph of counts of the node pairs: of a nearest graph, or of one drawn by the exponential mechanism.
+
+    Parameters
+    ----------
+    values
+        How often each node pair is joined, in the order of an adjacency release.
+    network
+        The network.
+
+    Raises
+    ------
+    InputError
+        When the values are no graph, as noisy ones are not.
+
+    Examples
+    --------
+    >>> sorted(to_networkx([1, 0, 1], Network(["a", "b", "c"])).edges())
+    [('a', 'b'), ('b', 'c')]
+    """
+    given = np.asarray(values)
+    most = int(given.max(initial=0)) if network.multiple else 1
+    if given.shape != (network.size,) or given.dtype.kind not in "iu" or np.any((given < 0) | (given > most)):
+        raise InputError(
+            f"values of shape {given.shape} and type {given.dtype}: expected {network.size} "
+            + ("whole numbers >= 0" if network.multiple else "values 0 or 1")
+            + ", one for each node pair. A noisy adjacency is no graph; nearest_network makes one of it.",
+            code="networks.adjacency",
+        )
+    tail, head = network.pairs(np.repeat(np.arange(network.size, dtype=np.int64), given))
+    nodes = network.nodes
+    return graph_of_edges(
+        network, [(nodes[u], nodes[v]) for u, v in zip(tail.tolist(), head.tolist(), strict=True)]
+    )
+
+
+def ends_of(graph: Any) -> tuple[Ints, Ints, int]:
+    """Ends of the edges of an undirected networkx graph as positions of its nodes, and the number of nodes."""
+    if graph.is_directed():
+        raise InputError(
+            "the graph is directed: expected an undirected one. graph.to_undirected() forgets directions.",
+            code="networks.kind",
+        )
+    at = {node: position for position, node in enumerate(graph.nodes)}
+    ends = np.array([(at[u], at[v]) for u, v in graph.edges()], dtype=np.int64).reshape(-1, 2)
+    return ends[:, 0], ends[:, 1], len(at)
+
+
 REPAIRS = 100
 """Proposed switches for each edge in every stage that repairs."""
 EXACT_PAIRS = 3_000
@@ -121,7 +198,7 @@ def synthetic_graph(
     ----------
     counts
         Whole group counts that fit the degrees, in the order of the query; see
-        :func:`~policygraph.estimation.networks.consistent.consistent_mixing`.
+        :func:`~policygraph.estimation.networks.mixing.consistent_mixing`.
     query
         The groups.
     degrees
@@ -275,7 +352,7 @@ class _Walk:
         self, *, proposals: int, keep: bool, target: Ints, weight: int = FAULT, goal: bool = False
     ) -> tuple[int, int, int]:
         """Propose switches; return faults, distance from the target and switches made."""
-        from policygraph.estimation.networks._compiled_switches import run_switches
+        from policygraph.estimation.networks._compiled_graphs import run_switches
 
         size = 1 << max(10, int(np.ceil(np.log2(max(8 * len(self.tail), 1)))))
         found = run_switches(
@@ -314,3 +391,92 @@ class _Walk:
             )
             faults, distance, _ = self.run(proposals=proposals, keep=False, target=target, goal=True)
         return faults, distance
+
+
+def synthetic_from_release(
+    release: Release,
+    degrees: PublicDegrees | Mapping[Any, int] | None = None,
+    *,
+    norm: str = "l2",
+    seed: int | None = None,
+    switches: int = 50,
+    progress: Callable[[str], None] | None = None,
+) -> SyntheticGraph:
+    """A synthetic graph with the public degrees whose group counts are a release's, made consistent.
+
+    Parameters
+    ----------
+    release
+        A release of mixing counts.
+    degrees
+        The public degrees, or for an undirected network a mapping from nodes; by default those that the policy of the release
+        publishes. A note says how many of them the policy does not make public: they are given away as they are.
+    norm
+        As for :func:`~policygraph.estimation.networks.mixing.consistent_mixing`.
+    seed, switches, progress
+        As for :func:`~policygraph.estimation.networks.synthetic.synthetic_graph`.
+
+    Raises
+    ------
+    InputError
+        When the release is not one of mixing counts, or a degree is not public.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> network = pg.Network(6)
+    >>> policy = pg.Policy(network, constraints=[pg.Degrees(equals=[2, 2, 2, 2, 2, 2])])
+    >>> ring = [1, 0, 0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 1, 0, 1]
+    >>> query = pg.queries.mixing(network, ["x", "x", "x", "y", "y", "y"])
+    >>> noisy = pg.release(query, policy, ring, epsilon=1, source=pg.SeededRng(1))
+    >>> made = synthetic_from_release(noisy, seed=1)
+    >>> made.degrees()[0].tolist(), made.exact
+    ([2, 2, 2, 2, 2, 2], True)
+    >>> made.notes[0]
+    'NOT PRIVATE: the noise of the release came from a seeded source.'
+    """
+    try:
+        policy = Policy.from_spec(release.record["policy"])
+        query = from_spec(policy.domain, release.record["query"])
+    except PolicyGraphError:
+        raise
+    except MALFORMED as cause:
+        raise InputError(
+            f"the release lacks or garbles {str(cause)[:200]}: it was changed after it was written.",
+            code="release.file",
+        ) from cause
+    if not isinstance(query, MixingQuery):
+        raise InputError(
+            f"a release of {query!r}: expected one of mixing counts.", code="networks.release", value=query
+        )
+    if isinstance(degrees, Mapping):
+        degrees = PublicDegrees.of(query.domain, degrees)
+    public = PublicDegrees.from_policy(policy) if degrees is None else degrees
+    public.need_all()
+    if progress is not None:
+        progress("making the counts consistent with the public degrees")
+    asked = consistent_mixing(release.values(0), query, public, norm=norm)
+    made = synthetic_graph(asked.values, query, public, seed=seed, switches=switches, progress=progress)
+    first = "The noisy group counts were made whole and consistent with the public degrees"
+    first += ", as near to their fit as possible." if asked.nearest else "."
+    warning: tuple[str, ...] = ()
+    if not release.private:
+        warning = ("NOT PRIVATE: the noise of the release came from a seeded source.",)
+    secret = _secret(policy, query.domain)
+    if secret:
+        warning += (
+            f"NOT PROTECTED: {secret:,} degrees of this graph are not public in the policy of the release, and are given away.",
+        )
+    return replace(made, notes=(*warning, first, *made.notes))
+
+
+def _secret(policy: Policy, network: Network) -> int:
+    """How many degrees, of both sides if directed, the policy does not make public."""
+    sides = ("out", "in") if network.directed else ("both",)
+    known = {
+        (fact.side, node)
+        for fact in policy.constraints
+        if isinstance(fact, Degrees)
+        for node in fact.positions(network).tolist()
+    }
+    return len(sides) * network.order - len(known)

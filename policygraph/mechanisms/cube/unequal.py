@@ -24,10 +24,13 @@ from policygraph.model.policy import Policy
 from policygraph.model.queries.blocks import BlockQuery, contrast_gain
 from policygraph.ties import order, settled
 from policygraph.transforms.cuboids.choose import Choice, Sets, Strategy, Task, allowed
-from policygraph.transforms.cuboids.costs import changed_sets
+from policygraph.transforms.cuboids.costs import (
+    cell_shares,
+    cell_variances_adjoint,
+    changed_sets,
+    known_blocks,
+)
 from policygraph.transforms.cuboids.lattice import Family, Floats, Ints
-from policygraph.transforms.cuboids.shares import cell_shares
-from policygraph.transforms.cuboids.variances import cell_variances_adjoint, known_blocks
 
 __all__ = ["Fourier", "Unequal"]
 

@@ -21,9 +21,8 @@ from policygraph.errors import RefusedError
 from policygraph.mechanisms.cube.descent import minimise
 from policygraph.ties import SAME, least, order, ranked, settled
 from policygraph.transforms.cuboids.choose import Task
+from policygraph.transforms.cuboids.costs import cell_shares, known_blocks, shares
 from policygraph.transforms.cuboids.lattice import Family, Floats, Ints
-from policygraph.transforms.cuboids.shares import cell_shares, shares
-from policygraph.transforms.cuboids.variances import known_blocks
 
 __all__ = ["Goal", "Weighing", "rounded", "soft_max"]
 

@@ -17,8 +17,7 @@ from policygraph.model.domain import Domain
 from policygraph.model.graphs import Complete, PolicyGraph
 from policygraph.model.policy import Policy
 from policygraph.transforms.incidence import ForestTransform, LineTransform, Totals, spanning_transform
-from policygraph.transforms.incidence.base import graph_of, totals_are_exact
-from policygraph.transforms.incidence.shapes import one_axis
+from policygraph.transforms.incidence.base import graph_of, one_axis, totals_are_exact
 from policygraph.transforms.incidence.tree import is_forest
 
 __all__ = ["BRANCHINGS", "Kind", "Over", "bases_of", "plain_strategies"]

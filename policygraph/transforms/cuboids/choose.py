@@ -26,10 +26,16 @@ from policygraph.model.queries.blocks import BlockQuery, contrast_gain
 from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.sensitivity.request import current
 from policygraph.ties import figures
-from policygraph.transforms.cuboids.costs import Costs, costs_of, known_cuboids, unit_variance
-from policygraph.transforms.cuboids.groups import grouped
-from policygraph.transforms.cuboids.lattice import Family, Floats, Lattice
-from policygraph.transforms.cuboids.variances import fitted_factors, known_blocks, plain_factors
+from policygraph.transforms.cuboids.costs import (
+    Costs,
+    costs_of,
+    fitted_factors,
+    known_blocks,
+    known_cuboids,
+    plain_factors,
+    unit_variance,
+)
+from policygraph.transforms.cuboids.lattice import Family, Floats, Lattice, grouped
 
 __all__ = ["Choice", "Kind", "Strategy", "Task", "allowed"]
 
@@ -326,7 +332,7 @@ def fitted_of(choice: Choice, family: Family, known: Sequence[int]) -> Floats:
     precisions = measured_precisions(choice, family)
     if choice.kind == "cuboids":
         return fitted_factors(family, precisions, known)
-    from policygraph.transforms.cuboids.variances import cells_of_blocks
+    from policygraph.transforms.cuboids.costs import cells_of_blocks
 
     with np.errstate(divide="ignore"):
         blocks: Floats = 1.0 / precisions

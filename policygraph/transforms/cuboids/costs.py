@@ -1,13 +1,16 @@
-"""What measuring costs under a policy. Owns :class:`Costs`, :func:`costs_of` and :func:`known_cuboids`.
+"""What measuring cuboids costs and yields. Owns :func:`plain_factors`, :func:`fitted_factors`, :func:`shares` and :class:`Costs`.
 
-The sensitivity of cuboids with weights w is the largest of a few linear forms: max_j sum_C a_jC w_C in L1, and the same with
-squared weights in squared L2. Choosing uses these forms; noise is always scaled to the certificate of what was chosen.
+All of it is free of data. The variance of a cell of a published cuboid is the variance of the noise times a factor that depends on
+sizes, weights and what is known exactly: Theorems 1 and 2 of ``docs/explanation/proofs/cubes.md``, as sweeps over a family of cuboids and,
+entry by entry, as matrices. The sensitivity of cuboids with weights w is the largest of a few linear forms: max_j sum_C a_jC w_C in L1, and the
+same with squared weights in squared L2. Choosing uses these forms; noise is always scaled to the certificate of what was chosen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,9 +23,217 @@ from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Norm
 from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.sensitivity.request import proved
-from policygraph.transforms.cuboids.lattice import Floats, Lattice
+from policygraph.transforms.cuboids.lattice import Family, Floats, Ints, Lattice
 
-__all__ = ["Costs", "changed_sets", "costs_of", "known_cuboids", "unit_variance"]
+__all__ = [
+    "Costs",
+    "block_precisions",
+    "block_variances",
+    "cell_shares",
+    "cell_variances",
+    "cell_variances_adjoint",
+    "cells_of_blocks",
+    "changed_sets",
+    "costs_of",
+    "fitted_factors",
+    "known_blocks",
+    "known_cuboids",
+    "plain_factors",
+    "shares",
+    "unit_variance",
+]
+
+
+def block_precisions(family: Family, precisions: Floats) -> Floats:
+    """Precision of every interaction block from the precisions of the measured cuboids.
+
+    Parameters
+    ----------
+    precisions
+        One over the variance of a cell of each measured cuboid; 0 where nothing is measured.
+
+    Returns
+    -------
+    ndarray
+        q_S, the sum over all C above S of the precision of C / number of cells of C without S.
+    """
+    q = precisions.astype(np.float64, copy=True)
+    for _, n, low, high in family.pairs:
+        q[low] += q[high] / n
+    return q
+
+
+def cell_variances(family: Family, blocks: Floats) -> Floats:
+    """Variance of a cell of every cuboid from the variances of the interaction blocks."""
+    v = blocks.astype(np.float64, copy=True)
+    for _, n, low, high in family.pairs:
+        v[high] *= (n - 1) / n
+        v[high] += v[low] / n**2
+    return v
+
+
+def cell_variances_adjoint(family: Family, slopes: Floats) -> Floats:
+    """Slopes by variances of blocks, from slopes by variances of cells."""
+    out = slopes.astype(np.float64, copy=True)
+    for _, n, low, high in family.pairs:
+        out[low] += out[high] / n**2
+        out[high] *= (n - 1) / n
+    return out
+
+
+def known_blocks(family: Family, known: Iterable[int]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which blocks lie below an exactly known cuboid."""
+    out = np.zeros(len(family), dtype=np.bool_)
+    for mask in known:
+        out |= (family.masks & ~np.int64(mask)) == 0
+    return out
+
+
+def block_variances(family: Family, precisions: Floats, known: Iterable[int] = ()) -> Floats:
+    """Variance of every interaction block after least squares: 0 where it is known, infinite where nothing tells it."""
+    q = block_precisions(family, precisions)
+    with np.errstate(divide="ignore"):
+        out: Floats = 1.0 / q
+    out[known_blocks(family, known)] = 0.0
+    return out
+
+
+def fitted_factors(family: Family, precisions: Floats, known: Iterable[int] = ()) -> Floats:
+    """Variance of a cell of every cuboid of the family after least squares, in units of the noise variance.
+
+    Parameters
+    ----------
+    family
+        The published and measured cuboids with all below them.
+    precisions
+        Squared weight of each measured cuboid, 0 elsewhere, along ``family.masks``.
+    known
+        Cuboids that are known exactly.
+
+    Examples
+    --------
+    Two tables of one attribute with 2 and 3 values, and their joint table, each measured with noise of variance 1:
+
+    >>> from policygraph.transforms.cuboids.lattice import Lattice
+    >>> from policygraph.model.domain import Domain
+    >>> family = Family(Lattice(Domain({"a": 2, "b": 3})), [0b11])
+    >>> fitted_factors(family, np.array([0.0, 1.0, 1.0, 1.0])).round(4).tolist()
+    [1.0, 0.625, 0.5556, 0.5139]
+    """
+    return cells_of_blocks(family, block_variances(family, precisions, known))
+
+
+def cells_of_blocks(family: Family, blocks: Floats) -> Floats:
+    """Variance of a cell of every cuboid from the variances of the blocks, some of which may be infinite."""
+    if np.all(np.isfinite(blocks)):
+        return cell_variances(family, blocks)
+    # 0 * inf: an attribute of one value has an empty interaction block, which needs no estimate.
+    out = cell_variances(family, np.where(np.isfinite(blocks), blocks, 0.0))
+    reached = cell_variances(family, np.where(np.isfinite(blocks), 0.0, 1.0))
+    out[reached > 0] = np.inf
+    return out
+
+
+def plain_factors(family: Family, precisions: Floats, known: Iterable[int] = ()) -> Floats:
+    """Variance of a cell of every cuboid when each is summed from its best measured source, in units of the noise.
+
+    Examples
+    --------
+    >>> from policygraph.transforms.cuboids.lattice import Lattice
+    >>> from policygraph.model.domain import Domain
+    >>> family = Family(Lattice(Domain({"a": 2, "b": 3})), [0b11])
+    >>> plain_factors(family, np.array([0.0, 0.0, 0.0, 1.0])).tolist()
+    [6.0, 3.0, 2.0, 1.0]
+    """
+    with np.errstate(divide="ignore"):
+        out: Floats = 1.0 / precisions
+    for _, n, low, high in family.pairs:
+        out[low] = np.minimum(out[low], out[high] * n)
+    out[known_blocks(family, known)] = 0.0
+    return out
+
+
+THIN = 0.1
+"""Below this share of entries that are not 0 a large matrix is held sparse."""
+LARGE = 1 << 20
+
+
+def shares(lattice: Lattice, blocks: Ints, candidates: Ints) -> Any:
+    """What a unit of precision of each candidate C (column) is worth for each block S (row): 1 / cells of C without S, for S below C.
+
+    Examples
+    --------
+    >>> from policygraph.model.domain import Domain
+    >>> lattice = Lattice(Domain({"a": 2, "b": 3}))
+    >>> shares(lattice, np.array([0, 1]), np.array([1, 3])).round(3).tolist()
+    [[0.5, 0.167], [1.0, 0.333]]
+    """
+    low = _sizes(lattice, blocks)
+    high = _sizes(lattice, candidates)
+    rows, columns = [], []
+    for at, mask in enumerate(blocks.tolist()):
+        above = np.flatnonzero((candidates & mask) == mask)
+        rows.append(np.full(len(above), at))
+        columns.append(above)
+    at_rows, at_columns = np.concatenate(rows), np.concatenate(columns)
+    return _held(at_rows, at_columns, low[at_rows] / high[at_columns], (len(blocks), len(candidates)))
+
+
+def cell_shares(family: Family, blocks: Ints, wanted: Ints, importance: Floats) -> Any:
+    """Variance of a cell of each wanted cuboid (row), times its importance, for a unit of variance of each block (column).
+
+    Parameters
+    ----------
+    family
+        Everything below the wanted cuboids.
+    blocks
+        Masks of the blocks of the columns; others are left out.
+    wanted
+        Positions of the wanted cuboids in the family.
+
+    Examples
+    --------
+    >>> from policygraph.model.domain import Domain
+    >>> family = Family(Lattice(Domain({"a": 2})), [1])
+    >>> cell_shares(family, family.masks, np.array([1]), np.array([4.0])).tolist()
+    [[1.0, 2.0]]
+    """
+    shape = family.lattice.domain.shape
+    place = {int(mask): at for at, mask in enumerate(blocks)}
+    rows, columns, values = [], [], []
+    for row, (mask, weight) in enumerate(
+        zip(family.masks[wanted].tolist(), importance.tolist(), strict=True)
+    ):
+        entries = [(0, float(weight))]
+        for axis in family.lattice.axes(mask):
+            n = shape[axis]
+            entries = [
+                piece
+                for low, value in entries
+                for piece in ((low, value / n**2), (low | 1 << axis, value * (n - 1) / n))
+            ]
+        for low, value in entries:
+            if low in place and value > 0:
+                rows.append(row)
+                columns.append(place[low])
+                values.append(value)
+    return _held(np.array(rows), np.array(columns), np.array(values), (len(wanted), len(blocks)))
+
+
+def _sizes(lattice: Lattice, masks: Ints) -> Floats:
+    return np.array([float(lattice.size(mask)) for mask in masks.tolist()], dtype=np.float64)
+
+
+def _held(rows: Any, columns: Any, values: Floats, shape: tuple[int, int]) -> Any:
+    cells = shape[0] * shape[1]
+    if cells > LARGE and len(values) < THIN * cells:
+        from scipy.sparse import csr_array
+
+        return csr_array((values, (rows, columns)), shape=shape)
+    made = np.zeros(shape)
+    made[rows.astype(np.int64), columns.astype(np.int64)] = values
+    return made
+
 
 GUIDE_WORK = 20 * SECOND
 """For the sensitivity of all candidates together under public facts: a guide, so that a bound will do."""

@@ -2,9 +2,8 @@
 
 from policygraph.transforms.incidence.base import Reduction, Totals
 from policygraph.transforms.incidence.grid import GridTransform
-from policygraph.transforms.incidence.spanning import spanning_transform
 from policygraph.transforms.incidence.transform import EdgeTransform, transform
-from policygraph.transforms.incidence.tree import ForestTransform, LineTransform
+from policygraph.transforms.incidence.tree import ForestTransform, LineTransform, spanning_transform
 
 __all__ = [
     "EdgeTransform",

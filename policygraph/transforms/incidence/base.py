@@ -1,19 +1,20 @@
 """What every reduction is. Owns :class:`Reduction`, and which policies the P_G transform is proved for.
 
 A reduction writes the cells as x = M y with an integer matrix M, so that one neighbour step changes few of the
-coordinates y, and those by 1.
+coordinates y, and those by 1. Lines and grids are recognised here, so that no edge of them is listed.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from policygraph.errors import InputError, RefusedError
-from policygraph.model.graphs import Empty, PolicyGraph
+from policygraph.model.graphs import Complete, Empty, Path, PolicyGraph, Product, Rule
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 
@@ -27,6 +28,9 @@ __all__ = [
     "check_cells",
     "check_totals",
     "graph_of",
+    "is_line",
+    "line_axes",
+    "one_axis",
     "totals_are_exact",
 ]
 
@@ -232,3 +236,52 @@ def totals_are_exact(policy: Policy, graph: PolicyGraph, totals: Totals) -> bool
     rows = policy.system.matrix().tocsr()[:, roots]
     alone = rows[np.diff(rows.indptr) == 1]
     return len(np.unique(alone.indices)) == len(roots)
+
+
+def _factors(graph: PolicyGraph) -> tuple[tuple[int, ...], tuple[Rule, ...]]:
+    if isinstance(graph.rule, Product):
+        return graph.rule.shape, graph.rule.factors
+    return (graph.size,), (graph.rule,)
+
+
+def is_line(rule: Rule) -> bool:
+    """Whether a rule joins exactly the neighbouring values."""
+    if isinstance(rule, Path):
+        return rule.theta == 1 or rule.n <= 2
+    return isinstance(rule, Complete) and rule.n == 2
+
+
+def _still(rule: Rule) -> bool:
+    return isinstance(rule, Empty) or rule.size == 1
+
+
+def one_axis(graph: PolicyGraph) -> tuple[int, Rule, int] | None:
+    """The only rule along which values change, with the number of cells outside and inside its axis; None if several.
+
+    Examples
+    --------
+    >>> from policygraph.model.domain import Domain
+    >>> one_axis(PolicyGraph.line(Domain({"sex": 2, "age": 5, "place": 3}), "age"))
+    (2, Path(n=5, theta=1), 3)
+    """
+    shape, factors = _factors(graph)
+    moving = [axis for axis, rule in enumerate(factors) if not _still(rule)]
+    if len(moving) != 1:
+        return None
+    axis = moving[0]
+    return prod(shape[:axis]), factors[axis], prod(shape[axis + 1 :])
+
+
+def line_axes(graph: PolicyGraph) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Shape and moving axes of a grid: every axis is a line or does not change; None for other graphs.
+
+    Examples
+    --------
+    >>> from policygraph.model.domain import Domain
+    >>> line_axes(PolicyGraph.grid(Domain({"x": 3, "y": 4})))
+    ((3, 4), (0, 1))
+    """
+    shape, factors = _factors(graph)
+    if not all(_still(rule) or is_line(rule) for rule in factors):
+        return None
+    return shape, tuple(axis for axis, rule in enumerate(factors) if not _still(rule))

@@ -23,10 +23,8 @@ from policygraph.transforms.incidence.base import (
     graph_of,
     totals_are_exact,
 )
-from policygraph.transforms.incidence.grid import GridTransform
-from policygraph.transforms.incidence.laplacian import solve_graph
-from policygraph.transforms.incidence.spanning import spanning_transform
-from policygraph.transforms.incidence.tree import ForestTransform, LineTransform, rooted
+from policygraph.transforms.incidence.grid import GridTransform, solve_graph
+from policygraph.transforms.incidence.tree import ForestTransform, LineTransform, rooted, spanning_transform
 
 __all__ = ["EDGES", "EdgeTransform", "transform"]
 
