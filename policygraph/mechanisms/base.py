@@ -32,8 +32,7 @@ from policygraph.model.domain import Network
 from policygraph.model.loss import Epsilon, Loss, Rho
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
-from policygraph.model.queries.blocks import BlockQuery
-from policygraph.model.queries.cuboids import CuboidQuery
+from policygraph.model.queries.cuboids import BlockQuery, CuboidQuery
 from policygraph.release.release import Release, Table, plain, scaled
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.request import CUT_SHORT, Request, current, proved

@@ -11,10 +11,8 @@ import numpy as np
 from policygraph.effort import SECOND, Effort
 from policygraph.errors import ConstraintError, RefusedError
 from policygraph.model.constraints.base import AnyDomain, Constraint, Ints
-from policygraph.model.constraints.counts import StructuralZero
-from policygraph.model.constraints.degrees import Degrees
-from policygraph.model.constraints.margins import Cells, Cuboid, Total
-from policygraph.model.degree_sequences import digraphical, graphical
+from policygraph.model.constraints.networks import Degrees, digraphical, graphical
+from policygraph.model.constraints.tables import Cells, Cuboid, StructuralZero, Total
 from policygraph.model.domain import Domain, Network
 from policygraph.solver.program import Program
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from policygraph.errors import InputError, RefusedError
-from policygraph.model.constraints.degrees import Degrees
+from policygraph.model.constraints.networks import Degrees
 from policygraph.model.domain import Domain, Network
 from policygraph.model.graphs.drawing import check_picture
 from policygraph.moves.move import Move

@@ -15,7 +15,7 @@ import numpy as np
 
 from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError, RefusedError
-from policygraph.model.constraints.margins import Cuboid
+from policygraph.model.constraints.tables import Cuboid
 from policygraph.model.domain import Domain
 from policygraph.model.loss import Loss
 from policygraph.model.policy import Policy

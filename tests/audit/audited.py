@@ -32,10 +32,15 @@ from policygraph.mechanisms.measured import Measured
 from policygraph.mechanisms.partitioned import Partition
 from policygraph.mechanisms.statistics import StatisticNoise
 from policygraph.model.node_privacy import NodePrivacy
-from policygraph.model.queries.joint_degrees import JointDegrees
 from policygraph.model.queries.measures import MeasureQuery
-from policygraph.model.queries.network_statistics import DegreeTail, ProjectedDegreeTail, Triangles, Wedges
-from policygraph.model.queries.projected import ProjectedMixing
+from policygraph.model.queries.network_statistics import (
+    DegreeTail,
+    JointDegrees,
+    ProjectedDegreeTail,
+    ProjectedMixing,
+    Triangles,
+    Wedges,
+)
 from tests.oracles import measures as records
 
 __all__ = ["MECHANISMS", "Case"]

@@ -23,7 +23,7 @@ from policygraph.estimation.networks import (
 from policygraph.estimation.networks.mixing import symmetric_transport, transport, violated
 from policygraph.estimation.networks.nearest import nearest_counts
 from policygraph.estimation.networks.realise import any_graph, first_graph
-from policygraph.model.degree_sequences import digraphical, graphical
+from policygraph.model.constraints.networks import digraphical, graphical
 from tests.oracles import networks as oracle
 from tests.paths import DATA, ROOT
 

@@ -9,8 +9,7 @@ import pytest
 
 import policygraph as pg
 from policygraph.errors import BudgetError, InputError, RefusedError
-from policygraph.model.queries.blocks import BlockQuery
-from policygraph.model.queries.cuboids import CuboidQuery
+from policygraph.model.queries.cuboids import BlockQuery, CuboidQuery
 from policygraph.transforms.cuboids.choose import Choice
 
 DOMAIN = pg.Domain({"a": 3, "b": 2, "c": 2})

@@ -16,15 +16,16 @@ import policygraph as pg
 from policygraph.audit import audit
 from policygraph.curator.counting import read_edges
 from policygraph.mechanisms.statistics import StatisticNoise
-from policygraph.model.queries.joint_degrees import JointDegrees
 from policygraph.model.queries.network_statistics import (
     DegreeTail,
+    JointDegrees,
     ProjectedDegreeTail,
+    ProjectedMixing,
     Triangles,
     Wedges,
     fixed_order,
+    projected_edges,
 )
-from policygraph.model.queries.projected import ProjectedMixing, projected_edges
 from policygraph.sensitivity.rungs.induced import _from_structure
 from policygraph.sensitivity.rungs.statistics import statistic_bound
 from tests.oracles import networks as oracle

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import policygraph as pg
 from policygraph.curator.histogram import MeasuredCounts
 from policygraph.mechanisms import Fitted, Kernel
-from policygraph.model.queries.blocks import BlockQuery
+from policygraph.model.queries.cuboids import BlockQuery
 from policygraph.model.queries.network_statistics import DegreeTail, Triangles, Wedges
 
 TABLE = pg.Domain({"a": 2, "b": 3})

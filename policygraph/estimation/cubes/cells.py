@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from policygraph.errors import RefusedError
 from policygraph.model.constraints.base import select
-from policygraph.model.constraints.counts import LinearCount, StructuralZero
-from policygraph.model.constraints.margins import Cells
+from policygraph.model.constraints.tables import Cells, LinearCount, StructuralZero
 from policygraph.model.policy import Policy
 from policygraph.transforms.cuboids.blocks import project, sum_axis
 from policygraph.transforms.cuboids.lattice import Floats, Ints, Lattice

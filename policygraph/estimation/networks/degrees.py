@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from policygraph.errors import ConstraintError, InputError
-from policygraph.model.constraints.degrees import Degrees
-from policygraph.model.degree_sequences import digraphical, graphical
+from policygraph.model.constraints.networks import Degrees, digraphical, graphical
 from policygraph.model.domain import Label, Network
 from policygraph.model.policy import Policy
 

@@ -19,7 +19,7 @@ from policygraph.estimation.networks.degrees import PublicDegrees
 from policygraph.estimation.networks.mixing import as_matrix, consistent_mixing
 from policygraph.estimation.networks.nearest import nearest_counts
 from policygraph.estimation.networks.realise import any_graph, first_graph
-from policygraph.model.constraints.degrees import Degrees
+from policygraph.model.constraints.networks import Degrees
 from policygraph.model.domain import Network
 from policygraph.model.policy import Policy
 from policygraph.model.queries import from_spec

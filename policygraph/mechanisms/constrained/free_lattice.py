@@ -14,7 +14,7 @@ import numpy as np
 
 from policygraph.errors import RefusedError
 from policygraph.linalg import Objects, kernel_basis
-from policygraph.model.constraints.margins import Cuboid, Total
+from policygraph.model.constraints.tables import Cuboid, Total
 from policygraph.model.domain import Domain
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Ints, Query

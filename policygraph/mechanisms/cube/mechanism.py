@@ -37,8 +37,7 @@ from policygraph.mechanisms.cube.strategies import strategy_named
 from policygraph.model.loss import Epsilon, Loss
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query, fingerprint
-from policygraph.model.queries.blocks import BlockQuery
-from policygraph.model.queries.cuboids import CuboidQuery
+from policygraph.model.queries.cuboids import BlockQuery, CuboidQuery
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.request import asking
 from policygraph.transforms.cuboids.choose import Choice, Strategy

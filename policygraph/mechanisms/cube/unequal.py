@@ -21,7 +21,7 @@ from policygraph.mechanisms.cube.weighing import Goal, Weighing, rounded
 from policygraph.model.domain import Domain
 from policygraph.model.loss import Epsilon, Loss
 from policygraph.model.policy import Policy
-from policygraph.model.queries.blocks import BlockQuery, contrast_gain
+from policygraph.model.queries.cuboids import BlockQuery, contrast_gain
 from policygraph.ties import order, settled
 from policygraph.transforms.cuboids.choose import Choice, Sets, Strategy, Task, allowed
 from policygraph.transforms.cuboids.costs import (

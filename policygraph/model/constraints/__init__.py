@@ -4,10 +4,16 @@ from typing import Any
 
 from policygraph.errors import InputError
 from policygraph.model.constraints.base import AnyDomain, Constraint, Rows, select
-from policygraph.model.constraints.counts import LinearCount, StructuralZero, count
-from policygraph.model.constraints.degrees import Degrees
-from policygraph.model.constraints.edges import KnownEdges
-from policygraph.model.constraints.margins import Cell, Cells, Cuboid, Total
+from policygraph.model.constraints.networks import Degrees, KnownEdges
+from policygraph.model.constraints.tables import (
+    Cell,
+    Cells,
+    Cuboid,
+    LinearCount,
+    StructuralZero,
+    Total,
+    count,
+)
 
 __all__ = [
     "AnyDomain",

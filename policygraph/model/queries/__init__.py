@@ -6,20 +6,20 @@ from typing import Any
 from policygraph.errors import InputError
 from policygraph.model.domain import Domain, Network
 from policygraph.model.queries.base import AnyDomain, Norm, Part, Query
-from policygraph.model.queries.blocks import BlockQuery
-from policygraph.model.queries.cuboids import CuboidQuery, all_cuboids, cuboid, cuboids
-from policygraph.model.queries.joint_degrees import JointDegrees
+from policygraph.model.queries.cuboids import BlockQuery, CuboidQuery, all_cuboids, cuboid, cuboids
 from policygraph.model.queries.matrices import MatrixQuery, matrix, matrix_from_spec, prefix, ranges
 from policygraph.model.queries.measures import MeasureQuery, averages, sums
 from policygraph.model.queries.network_statistics import (
     DegreeTail,
+    JointDegrees,
     ProjectedDegreeTail,
+    ProjectedMixing,
     Triangles,
     Wedges,
+    projected_edges,
     statistic_from_spec,
 )
 from policygraph.model.queries.networks import AdjacencyQuery, MixingQuery, adjacency, mixing
-from policygraph.model.queries.projected import ProjectedMixing, projected_edges
 from policygraph.model.queries.workloads import BoxQuery, all_ranges, boxes, random_boxes, rectangles
 
 __all__ = [

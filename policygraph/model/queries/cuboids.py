@@ -1,7 +1,9 @@
-"""Cross-tabulations. Owns :class:`CuboidQuery` and the functions that make one.
+"""Cross-tabulations and interactions of attributes. Owns :class:`CuboidQuery`, :class:`BlockQuery` and the functions that make one.
 
 A set of cuboids is never turned into a matrix: answers are sums over axes, and the norm of a change of one record
-depends only on which attributes it changes.
+depends only on which attributes it changes. The interaction block of a set of attributes is what their table says beyond all smaller
+tables: on binary attributes a Fourier coefficient. Rows are integers: (1, -1) on an attribute of two values, n I - J on one of n values,
+sums over the others.
 """
 
 from __future__ import annotations
@@ -13,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from policygraph.errors import InputError
+from policygraph.errors import InputError, RefusedError
 from policygraph.exact import brief
 from policygraph.model.domain import Domain
 from policygraph.model.queries.base import Ints, Norm, Part, Query, whole_weights
 
-__all__ = ["CuboidQuery", "all_cuboids", "cuboid", "cuboids"]
+__all__ = ["BlockQuery", "CuboidQuery", "all_cuboids", "contrast", "contrast_gain", "cuboid", "cuboids"]
 
 SHOWN = 16
 MOST_TABLES = 1 << 16
@@ -241,3 +243,247 @@ def all_cuboids(domain: Domain, *, up_to: int | None = None) -> CuboidQuery:
             value=number,
         )
     return CuboidQuery(domain, [s for k in range(most + 1) for s in combinations(domain.names, k)])
+
+
+MOST_ENTRIES = 50_000_000
+LARGEST_ENTRY = 1 << 52
+"""Entries of the rows stay below this, so that differences and sums of columns never leave 64 bits."""
+
+
+def contrast(n: int) -> Ints:
+    """Integer rows that see everything about one attribute but its total.
+
+    Examples
+    --------
+    >>> contrast(2).tolist(), contrast(3).tolist()
+    ([[1, -1]], [[2, -1, -1], [-1, 2, -1], [-1, -1, 2]])
+    """
+    if n == 2:
+        return np.array([[1, -1]], dtype=np.int64)
+    return n * np.eye(n, dtype=np.int64) - np.ones((n, n), dtype=np.int64)
+
+
+def contrast_gain(n: int) -> int:
+    """What the rows multiply squared orthonormal contrasts by: 2 for two values, n^2 otherwise."""
+    return 2 if n == 2 else n * n
+
+
+class BlockQuery(Query):
+    """The interactions of some sets of attributes.
+
+    Parameters
+    ----------
+    domain
+        The domain of the records.
+    sets
+        The attributes of each interaction; the empty set is the total.
+    weights
+        A positive integer for each, by which its rows are scaled.
+
+    Examples
+    --------
+    >>> domain = Domain({"sex": ["F", "M"], "age": 3})
+    >>> query = BlockQuery(domain, [[], ["sex"], ["age"]])
+    >>> query.answer(np.arange(6)).tolist()
+    [15, -9, -6, 0, 6]
+    """
+
+    domain: Domain
+
+    def __init__(
+        self, domain: Domain, sets: Iterable[Sequence[str]], weights: Sequence[int] | None = None
+    ) -> None:
+        super().__init__(domain)
+        if not isinstance(domain, Domain):
+            raise InputError("interactions need a table, not a network.", code="query.domain", value=domain)
+        self.sets: tuple[tuple[str, ...], ...] = tuple(
+            tuple(sorted(dict.fromkeys([names] if isinstance(names, str) else names), key=domain.axis))
+            for names in sets
+        )
+        if not self.sets:
+            raise InputError("interactions = []: expected at least one set.", code="query.empty")
+        if len(set(self.sets)) != len(self.sets):
+            raise InputError(
+                "the same interaction is asked for twice: expected each once.", code="query.duplicate"
+            )
+        for names in self.sets:
+            for name in names:
+                if len(domain.labels(name)) == 1:
+                    raise InputError(
+                        f"interaction {list(names)}: {name} has one value only, so that it interacts with nothing.",
+                        code="query.one-value",
+                        value=name,
+                    )
+        self.weights = whole_weights((1,) * len(self.sets) if weights is None else weights, len(self.sets))
+        if self.largest >= LARGEST_ENTRY:
+            raise InputError(
+                f"the rows of the interactions have entries up to {self.largest:,}: expected less than {LARGEST_ENTRY:,}, so that sums of "
+                "them are exact in 64 bits. Only the ratios of weights matter: take smaller ones.",
+                code="query.weights",
+                value=weights,
+            )
+        self._parts = tuple(
+            Part("interaction " + (" x ".join(names) or "total"), shown, prod(self._rows(names)), weight)
+            for names, shown, weight in zip(self.sets, map(self._shown, self.sets), self.weights, strict=True)
+        )
+
+    @property
+    def largest(self) -> int:
+        """A bound on the entries of the rows: what one record can add to a number on the way to an answer."""
+        return max(
+            weight * prod(self._rows(names)) for names, weight in zip(self.sets, self.weights, strict=True)
+        )
+
+    def _shown(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(name for name in names if len(self.domain.labels(name)) > 2)
+
+    def _rows(self, names: tuple[str, ...]) -> list[int]:
+        """How many rows each attribute of a set contributes."""
+        sizes = (len(self.domain.labels(name)) for name in names)
+        return [1 if n == 2 else n for n in sizes]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return self._parts
+
+    def part_labels(self, part: int) -> list[Any]:
+        names = self._shown(self.sets[part])
+        if not names:
+            return []
+        sub = self.domain.project(names)
+        codes = np.unravel_index(np.arange(sub.size), sub.shape)
+        return [
+            np.array(list(sub.labels(name)), dtype=object)[code]
+            for name, code in zip(names, codes, strict=True)
+        ]
+
+    def block(self, at: int, margin: Any) -> Ints:
+        """Integer answers of one interaction from the table of its attributes."""
+        names = self.sets[at]
+        made = np.asarray(margin, dtype=np.int64).reshape([len(self.domain.labels(name)) for name in names])
+        for axis, name in enumerate(names):
+            n = len(self.domain.labels(name))
+            if n == 2:
+                made = made.take([0], axis) - made.take([1], axis)
+            else:
+                made = n * made - made.sum(axis=axis, keepdims=True)
+        return made.ravel() * self.weights[at]
+
+    @property
+    def largest_entry(self) -> int:
+        return self.largest
+
+    def answer(self, table: Any) -> Ints:
+        cube = np.asarray(table, dtype=np.int64).reshape(self.domain.shape)
+        self.check_fits(cube)
+        tables = []
+        for names in self.sets:
+            keep = {self.domain.axis(name) for name in names}
+            rest = tuple(axis for axis in range(cube.ndim) if axis not in keep)
+            tables.append(cube.sum(axis=rest) if rest else cube)
+        return self.from_tables(tables)
+
+    def from_tables(self, tables: Sequence[Ints]) -> Ints:
+        """Return the exact integer answers from the tables of ``sets``, in this order."""
+        return np.concatenate([self.block(at, table) for at, table in enumerate(tables)])
+
+    def check_reach(self, records: int) -> None:
+        """Refuse a table whose answers could leave 62 bits."""
+        if self.largest * records >= 1 << 62:
+            raise RefusedError(
+                "interactions of this many values and records leave 64-bit integers. Use smaller weights.",
+                code="query.overflow",
+            )
+
+    def columns(self, cells: Any) -> Any:
+        from scipy import sparse
+
+        at = np.asarray(cells, dtype=np.int64)
+        if self.height * max(1, len(at)) > MOST_ENTRIES:
+            raise RefusedError(
+                f"interactions with {self.height:,} rows are too large for a matrix over {len(at):,} cells.",
+                code="query.too-large",
+            )
+        codes = self.domain.codes(at)
+        blocks = []
+        for names, weight in zip(self.sets, self.weights, strict=True):
+            made: Ints = np.full((1, len(at)), weight, dtype=np.int64)
+            for name in names:
+                rows = contrast(len(self.domain.labels(name)))[:, codes[self.domain.axis(name)]]
+                made = (made[:, None, :] * rows[None, :, :]).reshape(-1, len(at))
+            blocks.append(made)
+        return sparse.csc_matrix(np.concatenate(blocks))
+
+    def _column(self, names: tuple[str, ...], norm: Norm) -> int:
+        """Norm (squared for l2) of the rows of a set at one cell, which is the same for all cells."""
+        sizes = [len(self.domain.labels(name)) for name in names]
+        if norm == "l1":
+            return prod(1 if n == 2 else 2 * (n - 1) for n in sizes)
+        return prod(1 if n == 2 else n * (n - 1) for n in sizes)
+
+    def column_norms(self, cells: Any, norm: Norm) -> Ints:
+        each = sum(
+            (weight if norm == "l1" else weight * weight) * self._column(names, norm)
+            for names, weight in zip(self.sets, self.weights, strict=True)
+        )
+        return np.full(len(np.asarray(cells)), each, dtype=np.int64 if each < 1 << 62 else object)
+
+    def pair_norms(self, u: Any, v: Any, norm: Norm) -> Ints:
+        a, b = self.domain.codes(u), self.domain.codes(v)
+        differs = np.zeros(len(np.asarray(u)), dtype=np.int64)
+        for axis, (x, y) in enumerate(zip(a, b, strict=True)):
+            differs |= np.not_equal(x, y).astype(np.int64) << axis
+        found, inverse = np.unique(differs, return_inverse=True)
+        norms = [
+            self.difference_norm(
+                frozenset(name for axis, name in enumerate(self.domain.names) if mask >> axis & 1), norm
+            )
+            for mask in found.tolist()
+        ]
+        kind: Any = np.int64 if max(norms) < 1 << 62 else object
+        return np.array(norms, dtype=kind)[inverse]
+
+    def difference_norm(self, differing: frozenset[str], norm: Norm) -> int:
+        """Norm (squared for l2) of replacing a record by one that differs on exactly these attributes.
+
+        Notes
+        -----
+        Permuting the values of an attribute permutes (or negates) its rows, so that only the set matters. Rows that
+        agree multiply; on the differing attributes the pairs of entries are (n-1, -1), (-1, n-1) and n-2 times (-1, -1),
+        or (1, -1) for two values.
+
+        Examples
+        --------
+        >>> domain = Domain({"a": 2, "b": 2})
+        >>> query = BlockQuery(domain, [["a", "b"]])
+        >>> query.difference_norm(frozenset("a"), "l1"), query.difference_norm(frozenset("ab"), "l1")
+        (2, 0)
+        """
+        total = 0
+        for names, weight in zip(self.sets, self.weights, strict=True):
+            here = tuple(name for name in names if name in differing)
+            if not here:
+                continue
+            same = self._column(tuple(name for name in names if name not in differing), norm)
+            pairs = {(1, 1): 1}
+            for name in here:
+                n = len(self.domain.labels(name))
+                steps = [(1, -1, 1)] if n == 2 else [(n - 1, -1, 1), (-1, n - 1, 1), (-1, -1, n - 2)]
+                following: dict[tuple[int, int], int] = {}
+                for (x, y), count in pairs.items():
+                    for a, b, times in steps:
+                        key = (x * a, y * b)
+                        following[key] = following.get(key, 0) + count * times
+                pairs = following
+            if norm == "l1":
+                total += weight * same * sum(abs(x - y) * count for (x, y), count in pairs.items())
+            else:
+                total += weight * weight * same * sum((x - y) ** 2 * count for (x, y), count in pairs.items())
+        return total
+
+    def to_spec(self) -> dict[str, Any]:
+        spec: dict[str, Any] = {"interactions": [list(names) for names in self.sets]}
+        return spec | ({} if set(self.weights) == {1} else {"weights": list(self.weights)})
+
+    def __repr__(self) -> str:
+        return f"BlockQuery({len(self.sets)} interactions)"

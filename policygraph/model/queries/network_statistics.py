@@ -1,28 +1,33 @@
-"""Numbers of a network that are not linear in its edges: degrees, wedges, triangles. Owns :class:`NetworkStatistic`.
+"""Numbers of a network that are not linear in its edges. Owns :class:`NetworkStatistic`: degrees, wedges, triangles, joint degrees, projections.
 
 They are released with bounds of their own (``sensitivity.rungs.statistics``), never with the sensitivity of a linear query: asking for
-columns is refused.
+columns is refused. With public degrees joint degrees are linear: ``queries.mixing(network, degrees)``.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from policygraph.errors import DataError, InputError, RefusedError
-from policygraph.model.domain import Network
+from policygraph.model.domain import Label, Network
 from policygraph.model.queries.base import Ints, Part, Query
+from policygraph.model.queries.networks import MixingQuery
 
 __all__ = [
     "DegreeTail",
+    "JointDegrees",
     "NetworkStatistic",
     "ProjectedDegreeTail",
+    "ProjectedMixing",
     "Triangles",
     "Wedges",
     "fixed_order",
     "project_edges",
+    "projected_edges",
     "statistic_from_spec",
 ]
 
@@ -326,12 +331,8 @@ def statistic_from_spec(domain: Network, spec: dict[str, Any]) -> NetworkStatist
     if kind == "projected degree tail":
         return ProjectedDegreeTail(domain, spec["cap"])
     if kind == "projected mixing":
-        from policygraph.model.queries.projected import ProjectedMixing
-
         return ProjectedMixing(domain, spec["groups"], spec["caps"])
     if kind == "joint degrees":
-        from policygraph.model.queries.joint_degrees import JointDegrees
-
         return JointDegrees(domain, spec.get("largest", 0))
     if kind in ("wedges", "triangles"):
         return Wedges(domain) if kind == "wedges" else Triangles(domain)
@@ -340,3 +341,174 @@ def statistic_from_spec(domain: Network, spec: dict[str, Any]) -> NetworkStatist
         code="query.spec",
         value=kind,
     )
+
+
+class ProjectedMixing(NetworkStatistic):
+    """Edges between each two groups of nodes, after each node's edges to each group were cut to a cap.
+
+    Parameters
+    ----------
+    domain
+        An undirected simple network.
+    groups
+        The public group of each node, as in :func:`policygraph.queries.mixing`.
+    cap
+        How many edges of a node to one group are kept at most: a whole number, or one for each count in the order of the answers.
+
+    Examples
+    --------
+    >>> star = Network(5)
+    >>> ProjectedMixing(star, ["x", "y", "y", "y", "z"], 2).answer([1, 1, 1, 1, 0, 0, 0, 0, 0, 0]).tolist()
+    [0, 2, 1, 0, 0, 0]
+    >>> projected_edges(star, 2).answer([1, 1, 1, 1, 0, 0, 0, 0, 0, 0]).tolist()
+    [2]
+
+    Notes
+    -----
+    The pairs of each two groups are projected by themselves, in a fixed order of all node pairs: an edge is kept if both its ends
+    have fewer kept edges of this kind than the cap. One node changes each count of its group by at most the cap, and no
+    other count (``docs/explanation/proofs/networks.md``, Theorem 10).
+    """
+
+    def __init__(
+        self, domain: Network, groups: Sequence[Label] | Mapping[Any, Label], cap: int | Sequence[int]
+    ) -> None:
+        super().__init__(domain)
+        self._simple()
+        self._mixing = MixingQuery(domain, groups)
+        height = self._mixing.height
+        given = [cap] * height if isinstance(cap, (int, np.integer)) else list(cap)
+        for value in given:
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+                raise InputError(
+                    f"cap={value!r}: expected a whole number >= 1.", code="query.degree", value=value
+                )
+        if len(given) != height:
+            raise InputError(
+                f"cap: {len(given)} numbers for {height} counts: expected one for each, or one number for all.",
+                code="query.degree",
+                value=len(given),
+            )
+        self.caps: tuple[int, ...] = tuple(int(value) for value in given)
+
+    @property
+    def groups(self) -> tuple[Label, ...]:
+        """The group of each node."""
+        return self._mixing.groups
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return (Part("mixing, projected", ("from", "to"), self._mixing.height),)
+
+    def part_labels(self, part: int) -> list[Any]:
+        return self._mixing.part_labels(part)
+
+    def reach(self) -> Ints:
+        """For each group (rows) and each group (columns), how many edges of one node can be kept there at most."""
+        k = len(self._mixing.names)
+        sizes = np.bincount(self._mixing.codes, minlength=k)
+        low, high = np.triu_indices(k)
+        cap = np.zeros((k, k), dtype=np.int64)
+        cap[low, high] = cap[high, low] = self.caps
+        room: Ints = np.minimum(cap, sizes[None, :] - np.eye(k, dtype=np.int64))
+        return room
+
+    def answer_sparse(self, cells: Any, amounts: Any) -> Ints:
+        at = fixed_order(cells)
+        tail, head = self.domain.pairs(at)
+        rows = self._mixing._row(tail, head)
+        codes, k = self._mixing.codes, len(self._mixing.names)
+        out = [0] * self._mixing.height
+        used: dict[int, int] = {}
+        # The kept edges of a node to one group: a node and the group of the other end name them.
+        one, other = (tail * k + codes[head]).tolist(), (head * k + codes[tail]).tolist()
+        for row, u, v in zip(rows.tolist(), one, other, strict=True):
+            cap = self.caps[row]
+            if used.get(u, 0) < cap and used.get(v, 0) < cap:
+                used[u] = used.get(u, 0) + 1
+                used[v] = used.get(v, 0) + 1
+                out[row] += 1
+        return np.array(out, dtype=np.int64)
+
+    def of_edges(self, tail: Ints, head: Ints, times: Ints) -> Ints:
+        return self.answer_sparse(self.domain.pair_index(tail, head), times)
+
+    def to_spec(self) -> dict[str, Any]:
+        return {"statistic": "projected mixing", "groups": list(self.groups), "caps": list(self.caps)}
+
+    def __repr__(self) -> str:
+        return f"ProjectedMixing({len(self._mixing.names)} groups of {self.domain!r})"
+
+
+def projected_edges(domain: Network, cap: int) -> ProjectedMixing:
+    """Number of edges after each node's edges were cut to a cap.
+
+    Examples
+    --------
+    >>> projected_edges(Network(4), 3).height
+    1
+    """
+    return ProjectedMixing(domain, ["all"] * domain.order, cap)
+
+
+class JointDegrees(NetworkStatistic):
+    """Edges by the degrees of their two ends, degrees from ``largest`` on taken as one.
+
+    Parameters
+    ----------
+    domain
+        An undirected simple network.
+    largest
+        Last degree that is told apart. The noise grows with it, not with the number of nodes.
+
+    Examples
+    --------
+    >>> JointDegrees(Network(4), 3).answer([1, 1, 1, 0, 0, 0]).tolist()
+    [0, 0, 3, 0, 0, 0]
+
+    Notes
+    -----
+    One edge more changes the degrees of its ends u and v, and with them the place of every other edge there: by at most 4 min(V - 2,
+    largest - 1) + 1 in all, since a node keeps its place once its degree has reached ``largest`` (``docs/explanation/proofs/networks.md``, Theorem 11).
+    """
+
+    def __init__(self, domain: Network, largest: int) -> None:
+        super().__init__(domain)
+        self._simple()
+        most = max(domain.order - 1, 1)
+        if (
+            isinstance(largest, bool)
+            or not isinstance(largest, (int, np.integer))
+            or not 1 <= largest <= most
+        ):
+            raise InputError(
+                f"largest={largest!r}: expected a whole number from 1 to {most}.",
+                code="query.degree",
+                value=largest,
+            )
+        self.largest = int(largest)
+
+    @property
+    def reach(self) -> int:
+        """Most edges of one node that change their place when its degree changes by one."""
+        return max(min(self.domain.order - 2, self.largest - 1), 0)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return (Part("joint degrees", ("from", "to"), self.largest * (self.largest + 1) // 2),)
+
+    def part_labels(self, part: int) -> list[Any]:
+        low, high = np.triu_indices(self.largest)
+        return [low + 1, high + 1]
+
+    def of_edges(self, tail: Ints, head: Ints, times: Ints) -> Ints:
+        degree = np.bincount(np.concatenate([tail, head]), minlength=self.domain.order)
+        place = np.minimum(degree, self.largest) - 1
+        a, b = place[tail], place[head]
+        low, high = np.minimum(a, b), np.maximum(a, b)
+        row = low * (2 * self.largest - low + 1) // 2 + high - low
+        counts: Ints = np.bincount(row, minlength=self.height).astype(np.int64)
+        return counts
+
+    def to_spec(self) -> dict[str, Any]:
+        return {"statistic": "joint degrees", "largest": self.largest}

@@ -19,7 +19,7 @@ from policygraph.model.graphs.composed import BlockGrid, L1Ball, Product
 from policygraph.model.graphs.differences import by_edges
 from policygraph.model.graphs.simple import Complete
 from policygraph.model.queries.base import Norm
-from policygraph.model.queries.blocks import BlockQuery
+from policygraph.model.queries.cuboids import BlockQuery
 from policygraph.moves.bracket import Bracket, Witness
 
 __all__ = ["all_difference_sets", "along_block_edges"]

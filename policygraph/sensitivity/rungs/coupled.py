@@ -14,7 +14,7 @@ import numpy as np
 
 from policygraph.effort import Effort
 from policygraph.errors import RefusedError
-from policygraph.model.constraints.margins import Cuboid, Total
+from policygraph.model.constraints.tables import Cuboid, Total
 from policygraph.model.domain import Domain
 from policygraph.model.graphs import PolicyGraph
 from policygraph.model.policy import Policy

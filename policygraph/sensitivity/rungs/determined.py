@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.model.constraints.margins import Cuboid, Total
+from policygraph.model.constraints.tables import Cuboid, Total
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.cuboids import CuboidQuery

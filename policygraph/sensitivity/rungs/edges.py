@@ -19,8 +19,7 @@ from policygraph.model.graphs.composed import BlockGrid, L1Ball, Product, encode
 from policygraph.model.graphs.simple import Complete
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Norm, Query
-from policygraph.model.queries.blocks import BlockQuery
-from policygraph.model.queries.cuboids import CuboidQuery
+from policygraph.model.queries.cuboids import BlockQuery, CuboidQuery
 from policygraph.moves.bracket import Bracket, Witness
 
 __all__ = ["along_edges", "edge_differing"]

@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 
 from policygraph.effort import SECOND, Effort
-from policygraph.model.constraints.degrees import Degrees
-from policygraph.model.constraints.margins import Total
+from policygraph.model.constraints.networks import Degrees
+from policygraph.model.constraints.tables import Total
 from policygraph.model.domain import Domain, Network
 from policygraph.model.policy import Policy
 from policygraph.model.queries import identity
 from policygraph.model.queries.base import Norm, Query
-from policygraph.model.queries.blocks import BlockQuery
-from policygraph.model.queries.cuboids import CuboidQuery
+from policygraph.model.queries.cuboids import BlockQuery, CuboidQuery
 from policygraph.model.queries.networks import MixingQuery
 from policygraph.moves.bracket import Bracket, Witness
 from policygraph.sensitivity.rungs import search

@@ -16,7 +16,7 @@ import numpy as np
 
 from policygraph.effort import Effort
 from policygraph.errors import InputError, RefusedError
-from policygraph.model.constraints.margins import Cuboid, Total
+from policygraph.model.constraints.tables import Cuboid, Total
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Norm
 from policygraph.model.queries.cuboids import CuboidQuery

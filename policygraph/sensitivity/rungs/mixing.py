@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from policygraph.model.constraints.degrees import Degrees
+from policygraph.model.constraints.networks import Degrees
 from policygraph.model.domain import Network
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Ints, Norm, Query

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from policygraph.effort import Effort
-from policygraph.model.constraints.margins import Cells, Cuboid, Total
+from policygraph.model.constraints.tables import Cells, Cuboid, Total
 from policygraph.model.domain import Domain
 from policygraph.model.policy import Policy
 from policygraph.moves.bracket import Bracket, Witness

@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 
 from policygraph.model.constraints.base import Constraint
-from policygraph.model.constraints.margins import Cuboid, Total
+from policygraph.model.constraints.tables import Cuboid, Total
 from policygraph.model.domain import Domain
 from policygraph.model.queries.base import Ints, Norm
 from policygraph.model.queries.cuboids import CuboidQuery

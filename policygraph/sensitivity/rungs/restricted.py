@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from policygraph.model.constraints.counts import LinearCount
-from policygraph.model.constraints.edges import KnownEdges
+from policygraph.model.constraints.networks import KnownEdges
+from policygraph.model.constraints.tables import LinearCount
 from policygraph.model.domain import Network
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Ints

@@ -12,26 +12,25 @@ import numpy as np
 
 from policygraph.effort import SECOND
 from policygraph.errors import InputError, RefusedError
-from policygraph.model.constraints.counts import StructuralZero
-from policygraph.model.constraints.degrees import Degrees
-from policygraph.model.constraints.edges import KnownEdges
+from policygraph.model.constraints.networks import Degrees, KnownEdges
+from policygraph.model.constraints.tables import StructuralZero
 from policygraph.model.domain import Network
 from policygraph.model.node_privacy import NodePrivacy
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Norm
-from policygraph.model.queries.joint_degrees import JointDegrees
 from policygraph.model.queries.network_statistics import (
     DegreeTail,
+    JointDegrees,
     NetworkStatistic,
     ProjectedDegreeTail,
+    ProjectedMixing,
     Triangles,
     Wedges,
 )
 from policygraph.model.queries.networks import AdjacencyQuery
-from policygraph.model.queries.projected import ProjectedMixing
 from policygraph.moves.degrees.secret_pairs import secret_cells
 from policygraph.sensitivity.ladder import sensitivity
-from policygraph.sensitivity.verify.report import Verification
+from policygraph.sensitivity.verify.tables import Verification
 
 __all__ = ["StatisticBound", "statistic_bound"]
 

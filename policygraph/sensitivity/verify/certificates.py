@@ -2,24 +2,24 @@
 
 Everything is recomputed from labels with plain dictionaries and integers: the two data sets, the public facts, the
 answers, the definition of neighbours. The bound is recomputed by the naive completion procedure (or over all edges) when
-the problem is small enough, and otherwise the report says on which proof it rests. Of ``public`` it uses the
+the problem is small enough, and otherwise the report says on which proof it rests. Of the rest of the package it uses the
 definitions (domain, constraints, graph, query) and ``solver``, never moves, reductions or closed forms.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from policygraph.model.constraints.counts import StructuralZero
-from policygraph.model.constraints.margins import Cuboid
+from policygraph.model.constraints.tables import Cuboid, StructuralZero
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.model.queries.measures import MeasureQuery
 from policygraph.sensitivity.certificate import Sensitivity
-from policygraph.sensitivity.verify.bound import (
+from policygraph.sensitivity.verify.moves import (
     Kinds,
     are_constant,
     class_moves,
@@ -27,18 +27,18 @@ from policygraph.sensitivity.verify.bound import (
     largest_of_classes,
     minimal_multisets,
 )
-from policygraph.sensitivity.verify.measures import cells_only, measure_checks
 from policygraph.sensitivity.verify.neighbours import (
     check_neighbours,
     counts,
+    is_pairwise,
     listed_moves,
     minimal_moves,
     positive_somewhere,
 )
-from policygraph.sensitivity.verify.pairs import is_pairwise
-from policygraph.sensitivity.verify.report import Check, Verification
 from policygraph.sensitivity.verify.tables import (
+    Check,
     Table,
+    Verification,
     answer,
     check_facts,
     check_tables,
@@ -48,7 +48,128 @@ from policygraph.sensitivity.verify.tables import (
     public_sums,
 )
 
-__all__ = ["Check", "Verification", "listed_moves", "verify"]
+__all__ = ["Answered", "Check", "Verification", "cells_only", "listed_moves", "measure_checks", "verify"]
+
+Answered = tuple[str, bool | None, str]
+MEASURE_EDGES = 50_000
+
+
+def cells_only(query: MeasureQuery, table: Table) -> Table:
+    """How many records are in each cell, whatever their values."""
+    out: Table = {}
+    for index, amount in table.items():
+        out[index // query.measure.levels] = out.get(index // query.measure.levels, 0) + amount
+    return out
+
+
+def measure_checks(
+    query: MeasureQuery,
+    policy: Policy,
+    norm: str,
+    claimed: tuple[Fraction, Fraction],
+    tables: tuple[Table, Table] | None,
+    neighbours: Callable[[Table, Table], Answered],
+) -> list[Answered]:
+    """Check the witness and, where that is possible, the bound.
+
+    Parameters
+    ----------
+    claimed
+        What the witness attains, and the bound.
+    tables
+        The two data sets of the witness.
+    neighbours
+        Whether two tables of counts are neighbours under the policy.
+
+    Returns
+    -------
+    list
+        Name, verdict (None: not decided here) and text of each check.
+    """
+    out: list[Answered] = []
+    if tables is not None:
+        before, after = tables
+        out.append(_neighbours(query, policy, before, after, neighbours))
+        change = {c: after.get(c, 0) - before.get(c, 0) for c in {*before, *after}}
+        found = _power(query, change, norm)
+        out.append(("attained", found == claimed[0], f"the answers change by {found}, claimed {claimed[0]}"))
+    largest = _largest(query, policy, norm)
+    if largest is None:
+        out.append(("bound", None, "not recomputed here; it rests on docs/explanation/proofs/measures.md"))
+    else:
+        text = f"over all edges and ends of the range the largest change is {largest}, claimed {claimed[1]}"
+        out.append(("bound", largest <= claimed[1], text))
+    return out
+
+
+def _neighbours(
+    query: MeasureQuery,
+    policy: Policy,
+    before: Table,
+    after: Table,
+    neighbours: Callable[[Table, Table], Answered],
+) -> Answered:
+    here, there = cells_only(query, before), cells_only(query, after)
+    change = {c: after.get(c, 0) - before.get(c, 0) for c in {*before, *after}}
+    change = {c: x for c, x in change.items() if x}
+    if here == there:
+        alone = policy.graph is None and not policy.constraints
+        one = sorted(change.values()) == [-1, 1] and len({c // query.measure.levels for c in change}) == 1
+        if one and not alone:
+            return "neighbours", True, "one record changes its value within its cell"
+    if policy.definition == "blowfish":
+        return "neighbours", None, "records that change their cells under public facts were not matched here"
+    signs: dict[int, set[bool]] = {}
+    for index, amount in change.items():
+        signs.setdefault(index // query.measure.levels, set()).add(amount > 0)
+    if any(len(both) == 2 for both in signs.values()):
+        return "neighbours", False, "a cell loses one value and gains another, which is a step of its own"
+    return neighbours(here, there)
+
+
+def _power(query: MeasureQuery, change: Table, norm: str) -> Fraction:
+    measure = query.measure
+    out: dict[Any, Fraction] = {}
+    for index, amount in change.items():
+        cell, level = divmod(index, measure.levels)
+        record = dict(zip(query.domain.names, query.domain.cell(cell), strict=True))
+        value = (measure.low + level * measure.unit) / measure.unit
+        if query.centred:
+            value = 2 * value - (measure.low + measure.high) / measure.unit
+        for names, weight in zip(query.sets, query.weights, strict=True):
+            place = tuple(record[name] for name in names)
+            for kind, entry in (
+                ("sum", query.sum_weight * value),
+                ("count", Fraction(query.count_weight)),
+            ):
+                key = (names, kind, place)
+                out[key] = out.get(key, Fraction(0)) + weight * entry * amount
+    return sum((abs(x) if norm == "l1" else x * x for x in out.values()), Fraction(0))
+
+
+def _largest(query: MeasureQuery, policy: Policy, norm: str) -> Fraction | None:
+    """The largest change over all neighbours, where they can be gone through: no facts, and few edges."""
+    levels, span = query.measure.levels, query.measure.span
+    if policy.constraints or policy.domain.size > MEASURE_EDGES:
+        return None
+    best = Fraction(0)
+    ends = (0, span)
+    if policy.graph is None:
+        for cell, level in product(range(policy.domain.size), ends):
+            best = max(best, _power(query, {cell * levels + level: 1}, norm))
+        return best
+    if policy.graph.n_edges > MEASURE_EDGES:
+        return None
+    from policygraph.model.graphs import BOTTOM
+
+    for u, v in policy.graph.edges():
+        for one, two in product(ends, repeat=2):
+            change = {u * levels + one: -1}
+            if not isinstance(v, type(BOTTOM)):
+                change[v * levels + two] = 1
+            best = max(best, _power(query, change, norm))
+    return max(best, _power(query, {0: -1, span: 1}, norm))
+
 
 EDGES = 200_000
 KIND_CELLS = 2_000
@@ -228,7 +349,7 @@ def _kinds(policy: Policy, query: Query) -> Kinds | None:
 
 def _blowfish_bound(certificate: Sensitivity) -> Check | None:
     """All minimal sets of record changes with a secret pair, and whether they lead to neighbours; few cells only."""
-    from policygraph.sensitivity.verify.records import Matcher, Undecided
+    from policygraph.sensitivity.verify.neighbours import Matcher, Undecided
 
     policy, query, norm = certificate.policy, certificate.query, certificate.norm
     if policy.domain.size > RECORD_CELLS or policy.domain.capacity is not None:

@@ -16,7 +16,7 @@ from policygraph.errors import ConstraintError
 from policygraph.model.node_privacy import NodePrivacy
 from policygraph.model.policy import Policy
 from policygraph.sensitivity.verify.certificates import listed_moves
-from policygraph.sensitivity.verify.report import Check, Verification
+from policygraph.sensitivity.verify.tables import Check, Verification
 
 if TYPE_CHECKING:
     from policygraph.sensitivity.rungs.statistics import StatisticBound

@@ -1,28 +1,100 @@
-"""Data sets of a certificate by labels: what they hold, their public sums, their answers. Small and literal.
+"""Data sets of a certificate by labels: what they hold, their public sums, their answers; and what a verification reports.
 
-Used by the verification of certificates; shares no code with the search. Of ``public`` it uses the definitions only.
+Small and literal. Used by the verification of certificates; shares no code with the search. Of ``model`` it uses the definitions only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from policygraph.model.constraints.counts import LinearCount, StructuralZero
-from policygraph.model.constraints.degrees import Degrees
-from policygraph.model.constraints.edges import KnownEdges
-from policygraph.model.constraints.margins import Cells, Cuboid, Total
+from policygraph.model.constraints.networks import Degrees, KnownEdges
+from policygraph.model.constraints.tables import Cells, Cuboid, LinearCount, StructuralZero, Total
 from policygraph.model.domain import Domain, Network
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.model.queries.matrices import MatrixQuery
 from policygraph.model.queries.networks import AdjacencyQuery, MixingQuery
-from policygraph.sensitivity.verify.report import Check
 
-__all__ = ["Table", "answer", "check_facts", "check_tables", "difference", "is_zero", "power", "public_sums"]
+__all__ = [
+    "Check",
+    "Table",
+    "Verification",
+    "answer",
+    "check_facts",
+    "check_tables",
+    "difference",
+    "is_zero",
+    "power",
+    "public_sums",
+]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at: True passed, False failed, None not decided here."""
+
+    name: str
+    passed: bool | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The report on a certificate: it holds, it fails, or something was not decided.
+
+    Examples
+    --------
+    >>> report = Verification((Check("witness", True, ""), Check("bound", None, "")))
+    >>> report.ok, report.failed, report.complete
+    (False, False, False)
+    """
+
+    checks: tuple[Check, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything was decided and holds. What was not decided is not ok."""
+        return all(check.passed is True for check in self.checks)
+
+    @property
+    def failed(self) -> bool:
+        """Whether something was found to be wrong."""
+        return any(check.passed is False for check in self.checks)
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything was decided, the bound included."""
+        return all(check.passed is not None for check in self.checks)
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain form."""
+        return {
+            "ok": self.ok,
+            "failed": self.failed,
+            "complete": self.complete,
+            "checks": [{"name": c.name, "passed": c.passed, "text": c.text} for c in self.checks],
+        }
+
+    def __str__(self) -> str:
+        mark = {True: "passed", False: "FAILED", None: "open  "}
+        lines = [f"{mark[c.passed]}  {c.name}: {c.text}" for c in self.checks]
+        if self.failed:
+            end = "the certificate does NOT hold"
+        elif self.ok:
+            end = "the certificate holds"
+        else:
+            open_ = " and ".join(c.name for c in self.checks if c.passed is None)
+            end = f"nothing failed, but not everything could be checked again here: {open_} undecided"
+        return "\n".join([*lines, end])
+
 
 Table = dict[int, int]
 

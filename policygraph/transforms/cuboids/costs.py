@@ -16,7 +16,7 @@ import numpy as np
 
 from policygraph.effort import SECOND
 from policygraph.errors import InputError
-from policygraph.model.constraints.margins import Cuboid, Total
+from policygraph.model.constraints.tables import Cuboid, Total
 from policygraph.model.domain import Domain
 from policygraph.model.loss import Epsilon, Loss
 from policygraph.model.policy import Policy
