@@ -20,8 +20,7 @@ from policygraph.model.domain import Domain, Network
 from policygraph.model.measure import Measure
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.measures import MeasureQuery
-from policygraph.transforms.cuboids.groups import batches, grouped
-from policygraph.transforms.cuboids.lattice import Lattice
+from policygraph.transforms.cuboids.lattice import Lattice, batches, grouped
 
 __all__ = ["DENSE", "Data", "Histogram", "Ints", "MeasuredCounts", "check_sums", "digest", "named"]
 
