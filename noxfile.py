@@ -100,7 +100,7 @@ def forget(data: Path) -> None:
 @nox.session
 def mutation(session: nox.Session) -> None:
     """Change the trusted code in small ways and see whether a test notices; arguments choose modules."""
-    python(session, "-m", "tests.mutation", *session.posargs)
+    python(session, "-m", "tests.mutation", "run", *session.posargs)
 
 
 @nox.session

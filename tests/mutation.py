@@ -1,0 +1,254 @@
+"""Mutation tests of the trusted code: change it in small ways, and see whether a test notices.
+
+    python -m tests.mutation run [AREA ...] [--most 40] [--seed 1]   # mutate, test, keep the results in mutants/
+    python -m tests.mutation page                                    # write docs/reference/mutants.md from them
+
+mutmut makes the mutants and runs, for each, the tests that reach it. Mutants that change only what an error says are
+left out; of the others a sample is tried, ``--most`` of each module, always the same for the same seed and code.
+A survivor needs a new test, or a reason in ``tests/mutants.toml`` why no test can tell it from the original.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PLACE = ROOT / "mutants"
+PAGE = ROOT / "docs" / "reference" / "mutants.md"
+REASONS = ROOT / "tests" / "mutants.toml"
+STATUS = {
+    0: "survived",
+    5: "no test",
+    33: "no test",
+    None: "not tried",
+    24: "killed",
+    36: "killed",
+    -24: "killed",
+}
+"""Exit codes of mutmut; a mutant that does not end in time is noticed, and all other codes are failed tests."""
+
+
+@dataclass(frozen=True)
+class Area:
+    """Modules that are mutated together, and the tests that should notice."""
+
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+AREAS = {
+    "ledger": Area(
+        ("policygraph/curator/ledger/*",),
+        ("tests/curator/test_ledger.py", "tests/curator/test_ledger_once.py"),
+    ),
+    "noise": Area(
+        ("policygraph/curator/noise/*",),
+        (
+            "tests/curator/test_noise_draws.py",
+            "tests/curator/test_noise_exact.py",
+            "tests/curator/test_noise_rng.py",
+        ),
+    ),
+    "verify": Area(
+        ("policygraph/sensitivity/verify/*",),
+        ("tests/sensitivity/test_certificates.py", "tests/sensitivity/test_forgeries.py"),
+    ),
+}
+
+CONFIGURATION = """
+[tool.mutmut]
+source_paths = ["policygraph"]
+only_mutate = {modules}
+also_copy = ["README.md", "policies", "benchmarks"]
+pytest_add_cli_args_test_selection = {tests}
+pytest_add_cli_args = ["-p", "no:cacheprovider", "-o", "addopts=--import-mode=importlib"]
+"""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One changed function."""
+
+    name: str
+    module: str
+    function: str
+    before: str
+    after: str
+    wording: bool
+
+
+class Wording(ast.NodeTransformer):
+    """Takes away what an error says and what is text."""
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        call = node.exc
+        return ast.Raise(call.func if isinstance(call, ast.Call) else call, node.cause)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        return ast.Constant("")
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        return ast.Constant("") if isinstance(node.value, str) else node
+
+
+def meaning(function: ast.FunctionDef) -> str:
+    """The function without name, decorators and wording."""
+    bare = ast.parse(ast.unparse(function)).body[0]
+    assert isinstance(bare, ast.FunctionDef)
+    bare.name, bare.decorator_list = "f", []
+    return ast.dump(Wording().visit(bare))
+
+
+def changed(old: ast.FunctionDef, new: ast.FunctionDef) -> tuple[str, str]:
+    """The lines that differ, written in the normal form of ``ast``."""
+    before, after = (ast.unparse(function).splitlines()[1:] for function in (old, new))
+    while before and after and before[0] == after[0]:
+        before, after = before[1:], after[1:]
+    while before and after and before[-1] == after[-1]:
+        before, after = before[:-1], after[:-1]
+    return tuple(" ".join(line.strip() for line in lines) for lines in (before, after))  # type: ignore[return-value]
+
+
+def mutants(folder: Path) -> Iterator[Mutant]:
+    """All mutants that mutmut made in this folder."""
+    for meta in sorted((folder / "mutants").rglob("*.py.meta")):
+        path = meta.with_suffix("")
+        module = str(path.relative_to(folder / "mutants"))
+        found = {n.name: n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef)}
+        for name in json.loads(meta.read_text())["exit_code_by_key"]:
+            last = name.rsplit(".", 1)[1]
+            stem = last.rpartition("__mutmut_")[0]
+            old, new = found[f"{stem}__mutmut_orig"], found[last]
+            function = stem.removeprefix("xǁ").removeprefix("x_").replace("ǁ", ".")
+            yield Mutant(name, module, function, *changed(old, new), wording=meaning(old) == meaning(new))
+
+
+def prepare(area: str) -> Path:
+    """A copy of the files under version control, with the configuration of the area."""
+    folder = PLACE / area
+    shutil.rmtree(folder, ignore_errors=True)
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    for name in filter(None, listed.decode().split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    with (folder / "pyproject.toml").open("a", encoding="utf-8") as file:
+        modules, tests = (json.dumps(list(words)) for words in (AREAS[area].modules, AREAS[area].tests))
+        file.write(CONFIGURATION.format(modules=modules, tests=tests))
+    return folder
+
+
+def mutmut(folder: Path, *names: str, check: bool = True) -> None:
+    """Run mutmut on these mutants."""
+    command = [sys.executable, "-m", "mutmut", "run", "--max-children", "2", *names]
+    with (folder.parent / f"{folder.name}.log").open("w") as log:
+        done = subprocess.run(command, cwd=folder, stdout=log, stderr=log, check=False)
+    if check and done.returncode:
+        raise SystemExit(f"mutmut failed, see {log.name}")
+
+
+def run(area: str, most: int, seed: int) -> None:
+    """Make the mutants of an area, try a sample, and keep what happened."""
+    folder = prepare(area)
+    mutmut(folder, "make-only", check=False)
+    every = list(mutants(folder))
+    chosen: list[Mutant] = []
+    for module in sorted({mutant.module for mutant in every}):
+        able = [mutant for mutant in every if mutant.module == module and not mutant.wording]
+        chosen += random.Random(f"{seed} {module}").sample(able, min(most, len(able)))
+    mutmut(folder, *(mutant.name for mutant in chosen))
+    codes: dict[str, int | None] = {}
+    for meta in (folder / "mutants").rglob("*.py.meta"):
+        codes |= json.loads(meta.read_text())["exit_code_by_key"]
+    tried = [
+        {
+            "module": mutant.module,
+            "function": mutant.function,
+            "before": mutant.before,
+            "after": mutant.after,
+            "status": STATUS.get(codes[mutant.name], "killed"),
+        }
+        for mutant in chosen
+    ]
+    made = {
+        module: [
+            sum(mutant.module == module for mutant in every),
+            sum(mutant.module == module and mutant.wording for mutant in every),
+        ]
+        for module in sorted({mutant.module for mutant in every})
+    }
+    content = {"area": area, "most": most, "seed": seed, "made": made, "tried": tried}
+    (PLACE / f"{area}.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
+    left = sum(each["status"] != "killed" for each in tried)
+    print(f"{area}: {len(every)} mutants, {len(tried)} tried, {left} not noticed")
+
+
+def reasons() -> dict[tuple[str, str, str], str]:
+    """Why survivors are harmless, by function, old and new text."""
+    found = tomllib.loads(REASONS.read_text(encoding="utf-8")).get("survivor", []) if REASONS.exists() else []
+    return {(each["function"], each["before"], each["after"]): each["reason"] for each in found}
+
+
+HEAD = """# Surviving mutants
+
+Made by `python -m tests.mutation page` from the results of `nox -s mutation`. A mutant is the trusted code with one small change: another
+comparison, another constant, an argument left out. A mutant is killed when a test fails; one that survives is listed here with the reason. Mutants that
+change only the text of errors are left out. Of the others a sample is tried, the same for the same seed and code.
+
+| module | mutants | text only | tried | killed | survived |
+|---|---|---|---|---|---|
+"""
+
+
+def page() -> int:
+    """Write the page; return 1 if a survivor has no reason."""
+    known, rows, parts, open_ = reasons(), [], [], 0
+    for path in sorted(PLACE.glob("*.json")):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        for module, (made, wording) in content["made"].items():
+            tried = [each for each in content["tried"] if each["module"] == module]
+            left = [each for each in tried if each["status"] != "killed"]
+            rows.append(
+                f"| `{module}` | {made} | {wording} | {len(tried)} | {len(tried) - len(left)} | {len(left)} |"
+            )
+            for each in left:
+                reason = known.get((each["function"], each["before"], each["after"]))
+                open_ += reason is None
+                parts.append(
+                    f"- `{module}`, `{each['function']}`\n\n  ```diff\n  - {each['before']}\n  + {each['after']}\n  ```\n\n"
+                    f"  {reason or 'Not looked at yet.'}\n"
+                )
+    text = HEAD + "\n".join(rows) + "\n\n## The survivors\n\n" + "\n".join(parts or ["None.\n"])
+    PAGE.write_text(text, encoding="utf-8")
+    print(f"{len(parts)} survivors, {open_} without a reason")
+    return 1 if open_ else 0
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run areas or write the page."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=["run", "page"])
+    parser.add_argument("areas", nargs="*", metavar="AREA", help=", ".join(AREAS))
+    parser.add_argument("--most", type=int, default=40, help="mutants of each module that are tried")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args(words)
+    if given.what == "run":
+        for area in given.areas or AREAS:
+            run(area, given.most, given.seed)
+    return page()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
