@@ -22,7 +22,6 @@ CIRCLES = {
     "estimation",
     "mechanisms",
     "model",
-    "moves",
     "release",
     "sensitivity",
     "solver",
@@ -45,7 +44,6 @@ TWICE = {
     "Rule",
     "Strategy",
     "Table",
-    "Verdict",
     "_Search",
     "_Side",
 }

@@ -1,4 +1,4 @@
-"""What a data owner promises. Owns :class:`Policy` and the literal definition of neighbours.
+"""What a data owner promises. Owns :class:`Policy` and :class:`Verdict`.
 
 A policy is a domain, a policy graph (which values of a record may not be told apart), exact public facts, and the
 strength of the neighbours that the facts induce.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -20,10 +21,11 @@ from policygraph.model.queries.base import fingerprint
 from policygraph.model.system import System
 
 if TYPE_CHECKING:
-    from policygraph.model.graphs import PolicyGraph
-    from policygraph.moves.move import Move, Verdict
+    import networkx
 
-__all__ = ["DEFINITIONS", "Policy", "Strength"]
+    from policygraph.model.graphs import PolicyGraph
+
+__all__ = ["DEFINITIONS", "Policy", "Strength", "Verdict"]
 
 Strength = Literal["worst-case", "positive", "markov"]
 STRENGTHS: tuple[Strength, ...] = ("worst-case", "positive", "markov")
@@ -33,6 +35,32 @@ DEFINITIONS = {
     "induced": "induced neighbours under exact public facts (Kifer and Machanavajjhala 2011, Definition 4.4)",
     "blowfish": "Blowfish neighbours under constraints (He, Machanavajjhala and Ding 2014, Definition 4.1)",
 }
+
+
+NEIGHBOURS = "policygraph.moves.neighbours"
+"""Where the questions about moves are answered that :class:`Policy` passes on. The model itself knows no moves."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether two tables are neighbours, and why; usable as a condition.
+
+    Attributes
+    ----------
+    neighbours
+        The answer.
+    reason
+        The answer in words.
+    smaller
+        A smaller legal :class:`~policygraph.moves.move.Move`, where there is one and it speaks against the pair.
+    """
+
+    neighbours: bool
+    reason: str
+    smaller: Any = None
+
+    def __bool__(self) -> bool:
+        return self.neighbours
 
 
 @dataclass(frozen=True, init=False)
@@ -241,22 +269,102 @@ class Policy:
         -------
         Verdict
             True or false as a condition; ``reason`` in words, and a smaller legal change when there is one.
+
+        Notes
+        -----
+        For two cuboids (with parts of their margins, totals, structural zeros) and for degrees an Eulerian walk with
+        detection of sub-cycles decides, in time linear in the number of changed cells.
         """
-        from policygraph.moves.move import verdict
+        found: Verdict = import_module(NEIGHBOURS).verdict(self, self._table(a), self._table(b))
+        return found
 
-        return verdict(self, self._table(a), self._table(b))
+    def decompose(self, a: Any, b: Any) -> list[Any]:
+        """Minimal moves (:class:`~policygraph.moves.move.Move`) that lead from one table to another and never undo each other.
 
-    def moves(self, *, limit: int | None = None) -> Iterator[Move]:
-        """List the moves of the policy lazily, one of each pair of opposite moves.
+        Raises
+        ------
+        InputError
+            When the tables differ in a public fact.
+
+        Examples
+        --------
+        >>> from policygraph.model.constraints import Total
+        >>> policy = Policy(Domain({"a": 3}), constraints=[Total()])
+        >>> [str(move) for move in policy.decompose([2, 0, 0], [0, 1, 1])]
+        ['-(0) +(1)', '-(0) +(2)']
+        """
+        found: list[Any] = import_module(NEIGHBOURS).decompose(self, self._table(a), self._table(b))
+        return found
+
+    def moves(self, *, limit: int | None = None) -> Iterator[Any]:
+        """List the moves (:class:`~policygraph.moves.move.Move`) of the policy lazily, one of each pair of opposite moves.
 
         Parameters
         ----------
         limit
             Stop after so many.
         """
-        from policygraph.moves.move import moves
+        found: Iterator[Any] = import_module(NEIGHBOURS).moves(self, limit=limit)
+        return found
 
-        return moves(self, limit=limit)
+    def move_graph(self, *, draw: Any = None) -> networkx.Graph[Any]:
+        """The move graph of the policy, as a networkx graph; minimal moves are closed alternating walks in it.
+
+        Parameters
+        ----------
+        draw
+            A picture file or matplotlib axes to draw a small one into.
+
+        Returns
+        -------
+        networkx.Graph
+            Without public facts the policy graph itself. Over a network its nodes (``public`` says whose degree is) and the
+            pairs that may be edges. For two cuboids a bipartite multigraph, public sums as vertices and cells as edges. For
+            other facts a bipartite graph of cells and the public sums that count them.
+
+        Raises
+        ------
+        RefusedError
+            When the domain is too large to list its cells.
+
+        Examples
+        --------
+        >>> from policygraph.model.constraints import Cuboid
+        >>> policy = Policy(Domain({"a": 2, "b": 3}), constraints=[Cuboid("a"), Cuboid("b")])
+        >>> print(policy.move_graph())
+        MultiGraph with 5 nodes and 6 edges
+        """
+        found: networkx.Graph[Any] = import_module(NEIGHBOURS).move_graph(self, draw=draw)
+        return found
+
+    def neighbour_graph(self, tables: Any = None, *, draw: Any = None) -> networkx.Graph[Any]:
+        """The tables that fit what is public, joined where they are neighbours, as a networkx graph.
+
+        Parameters
+        ----------
+        tables
+            The tables to join, or None for all tables with the published values (which must leave finitely many, and few).
+        draw
+            A picture file or matplotlib axes to draw a small one into.
+
+        Returns
+        -------
+        networkx.Graph
+            Tables as tuples of counts; edges with the ``move`` that leads from the smaller tuple to the larger one.
+
+        Raises
+        ------
+        RefusedError
+            When there are too many tables.
+
+        Examples
+        --------
+        >>> from policygraph.model.constraints import Total
+        >>> print(Policy(Domain({"a": 3}), constraints=[Total(equals=2)]).neighbour_graph())
+        Graph with 6 nodes and 9 edges
+        """
+        found: networkx.Graph[Any] = import_module(NEIGHBOURS).neighbour_graph(self, tables, draw=draw)
+        return found
 
     def without(self, constraint: Constraint) -> Policy:
         """Return the policy in which one public fact is not public."""

@@ -1,10 +1,12 @@
-"""Pictures of moves. Owns :func:`draw`: what is removed, what is added, what holds it together."""
+"""Pictures of moves, move graphs and neighbouring tables. Owns :func:`draw` and :func:`draw_graph`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import cos, pi, sin
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -12,20 +14,41 @@ from policygraph.errors import InputError, RefusedError
 from policygraph.model.constraints.networks import Degrees
 from policygraph.model.domain import Domain, Network
 from policygraph.model.graphs.drawing import check_picture
-from policygraph.moves.move import Move
+from policygraph.model.policy import Policy
 from policygraph.output import replacing
 
-__all__ = ["draw"]
+if TYPE_CHECKING:
+    import networkx
+
+__all__ = ["draw", "draw_graph"]
 
 MOST = 60
-ADDED, REMOVED, PUBLIC = "#1a7f37", "#b3261e", "#333333"
+MOST_DRAWN = {"network": (40, 800), "sums": (60, 400), "incidence": (80, 400), "tables": (60, 600)}
+"""Most vertices and edges of a picture."""
+ADDED, REMOVED, PUBLIC, EDGE = "#1a7f37", "#b3261e", "#333333", "#30638e"
 CIRCLE = 14
 """Up to so many nodes stand on a circle, with what each of them loses and gains."""
 SHORT = 3
 """Names of up to so many characters stand inside their node, longer ones beside it."""
 
 
-def draw(move: Move, target: str | Path | Any) -> Any:
+class Drawn(Protocol):
+    """What a picture needs of a move."""
+
+    @property
+    def policy(self) -> Policy:
+        """The policy whose public facts hold the change together."""
+
+    @property
+    def cells(self) -> Any:
+        """Cells that change."""
+
+    @property
+    def amounts(self) -> Any:
+        """Amounts by which they change."""
+
+
+def draw(move: Drawn, target: str | Path | Any) -> Any:
     """Draw a small move into a picture file or into matplotlib axes; return the axes.
 
     Parameters
@@ -40,36 +63,177 @@ def draw(move: Move, target: str | Path | Any) -> Any:
     RefusedError
         When the move is too large for a picture.
     """
+    if len(move.cells) > MOST:
+        raise RefusedError(
+            f"a move of {len(move.cells)} cells is too large to draw: expected at most {MOST}.",
+            code="move.too-large",
+        )
+    with _picture(target, _size(move)) as axes:
+        if isinstance(move.policy.domain, Network):
+            _network(move, move.policy.domain, axes)
+        else:
+            _table(move, move.policy.domain, axes)
+    return axes
+
+
+@contextmanager
+def _picture(target: str | Path | Any, size: tuple[float, float]) -> Iterator[Any]:
+    """Axes to draw into, written to the file when that is what was given."""
     try:
         import matplotlib
     except ImportError as cause:
         raise InputError(
             "drawing needs matplotlib: install policygraph[plot].", code="move.matplotlib"
         ) from cause
-    if len(move.change) > MOST:
+    if not isinstance(target, (str, Path)):
+        yield target
+        return
+    check_picture(target)
+    matplotlib.use("Agg", force=False)
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    yield figure.add_subplot()
+    with replacing(target) as draft:
+        figure.savefig(draft, dpi=150)
+
+
+def draw_graph(
+    graph: networkx.Graph[Any], target: str | Path | Any, *, text: Callable[[Any], str] = str
+) -> Any:
+    """Draw a small move graph, or graph of neighbouring tables, into a picture file or into matplotlib axes; return the axes.
+
+    Parameters
+    ----------
+    graph
+        What :meth:`Policy.move_graph` or :meth:`Policy.neighbour_graph` gave.
+    target
+        A file name with a picture ending, or axes.
+    text
+        What stands in the box of a table.
+
+    Raises
+    ------
+    RefusedError
+        When the graph is too large for a picture.
+    """
+    kind = graph.graph.get("kind", "tables")
+    nodes, edges = MOST_DRAWN[kind]
+    if graph.number_of_nodes() > nodes or graph.number_of_edges() > edges:
         raise RefusedError(
-            f"a move of {len(move.change)} cells is too large to draw: expected at most {MOST}.",
+            f"a graph of {graph.number_of_nodes():,} vertices and {graph.number_of_edges():,} edges is too large to draw: "
+            f"expected at most {nodes} and {edges}.",
             code="move.too-large",
         )
-    axes: Any = target
-    if isinstance(target, (str, Path)):
-        check_picture(target)
-        matplotlib.use("Agg", force=False)
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=_size(move), layout="constrained")
-        axes = figure.add_subplot()
-    if isinstance(move.policy.domain, Network):
-        _network(move, move.policy.domain, axes)
-    else:
-        _table(move, move.policy.domain, axes)
-    if isinstance(target, (str, Path)):
-        with replacing(target) as draft:
-            axes.figure.savefig(draft, dpi=150)
+    painter = {"network": _draw_pairs, "tables": _draw_tables}.get(kind, _draw_two_columns)
+    many = max(2, graph.number_of_nodes())
+    side = min(4.5 + 0.25 * many, 16.0)
+    size = (7.0, max(1.6 + 0.21 * many, 3.0)) if painter is _draw_two_columns else (side, side)
+    with _picture(target, size) as axes:
+        painter(graph, axes, text)
+        axes.axis("off")
     return axes
 
 
-def _network(move: Move, network: Network, axes: Any) -> None:
+def _draw_two_columns(graph: networkx.Graph[Any], axes: Any, text: Callable[[Any], str]) -> None:
+    """The two parts of a bipartite graph face to face; parallel edges as bows, a third kind of vertex never occurs."""
+    from matplotlib.patches import FancyArrowPatch
+
+    incidence = graph.graph["kind"] == "incidence"
+    parts = {node: data.get("bipartite", 0) for node, data in graph.nodes(data=True)}
+    place = {}
+    for part in (0, 1):
+        column = [node for node in graph.nodes if parts[node] == part]
+        for at, node in enumerate(column):
+            place[node] = (float(part), (len(column) - 1) / 2 - at)
+    met: dict[frozenset[Any], int] = {}
+    often = {frozenset(pair): graph.number_of_edges(*pair) for pair in graph.edges()}
+    for u, v in graph.edges():
+        pair = frozenset((u, v))
+        at, count = met.get(pair, 0), often[pair]
+        met[pair] = at + 1
+        # One of several cells between two sums: bows of different height.
+        bend = 0.0 if count == 1 else 0.3 * (2 * at / (count - 1) - 1)
+        if u == v:
+            x, y = place[u]
+            axes.plot(*_loop(x, y + 0.12 * at), color=EDGE, lw=1)
+            continue
+        style: dict[str, Any] = {
+            "arrowstyle": "-",
+            "connectionstyle": f"arc3,rad={bend}",
+            "color": EDGE,
+            "lw": 1,
+        }
+        axes.add_patch(FancyArrowPatch(place[u], place[v], shrinkA=4, shrinkB=4, zorder=1, **style))
+    for node, (x, y) in place.items():
+        public = bool(graph.nodes[node].get("public", parts[node] == 1))
+        name = ", ".join(map(str, node)) if isinstance(node, tuple) else str(node)
+        axes.plot(x, y, "o", ms=8, mfc=PUBLIC if public else "white", mec=PUBLIC, zorder=3)
+        axes.text(x + (0.05 if x else -0.05), y, name, ha="left" if x else "right", va="center", fontsize=9)
+    high = max((abs(y) for _, y in place.values()), default=0.0) + 0.7
+    axes.set(xlim=(-0.75, 1.75), ylim=(-high, high))
+    words = (
+        "cells (left) and the public sums that count them (right)"
+        if incidence
+        else f"{graph.number_of_edges()} cells as edges between the sums that count them (filled: public)"
+    )
+    axes.set_title(words, fontsize=10)
+
+
+def _draw_pairs(graph: networkx.Graph[Any], axes: Any, text: Callable[[Any], str]) -> None:
+    """Nodes of a network on a circle, joined where an edge may be."""
+    nodes = list(graph.nodes)
+    turn = {node: 2 * pi * at / len(nodes) + pi / 2 for at, node in enumerate(nodes)}
+    place = {node: (cos(angle), sin(angle)) for node, angle in turn.items()}
+    for u, v in graph.edges():
+        line = _loop(*place[u]) if u == v else tuple(zip(place[u], place[v], strict=True))
+        axes.plot(*line, color=EDGE, lw=0.8, zorder=1)
+    for node, data in graph.nodes(data=True):
+        public = any(value for key, value in data.items() if key.startswith("public"))
+        x, y = place[node]
+        axes.plot(x, y, "o", ms=16, mfc=PUBLIC if public else "white", mec=PUBLIC, zorder=3)
+        inside = len(str(node)) <= SHORT
+        axes.text(
+            *((x, y) if inside else (1.18 * x, 1.12 * y)),
+            str(node),
+            ha="center",
+            va="center",
+            fontsize=8,
+            color="white" if public and inside else "black",
+            zorder=4,
+        )
+    axes.set(xlim=(-1.45, 1.45), ylim=(-1.35, 1.35), aspect="equal")
+    axes.set_title("node pairs that may be edges (filled: public degree)", fontsize=10)
+
+
+def _draw_tables(graph: networkx.Graph[Any], axes: Any, text: Callable[[Any], str]) -> None:
+    """Every table with its counts, joined to its neighbours."""
+    import networkx
+
+    # On a circle no three boxes are in line, which keeps the many lines of a dense graph apart.
+    sparse = 0 < graph.number_of_edges() <= 3 * graph.number_of_nodes()
+    place = networkx.kamada_kawai_layout(graph) if sparse else networkx.circular_layout(graph)
+    for u, v in graph.edges():
+        axes.plot(*zip(place[u], place[v], strict=True), color=EDGE, lw=0.8, zorder=1)
+    for node, (x, y) in place.items():
+        axes.text(
+            x,
+            y,
+            text(node),
+            ha="center",
+            va="center",
+            fontsize=8,
+            family="monospace",
+            bbox={"boxstyle": "round,pad=0.25", "fc": "white", "ec": PUBLIC},
+            zorder=3,
+        )
+    axes.margins(0.12)
+    axes.set_title(
+        f"{graph.number_of_nodes()} tables, {graph.number_of_edges()} pairs of neighbours", fontsize=10
+    )
+
+
+def _network(move: Drawn, network: Network, axes: Any) -> None:
     """Nodes on a circle in the order of a walk that takes removed and added edges by turns, so that neighbours stay close."""
     tails, heads = (ends.tolist() for ends in network.pairs(move.cells))
     edges = list(zip(tails, heads, move.amounts.tolist(), strict=True))
@@ -164,7 +328,7 @@ def _changes(
     return told
 
 
-def _words(move: Move, network: Network, axes: Any, nodes: list[int], known: dict[str, set[int]]) -> None:
+def _words(move: Drawn, network: Network, axes: Any, nodes: list[int], known: dict[str, set[int]]) -> None:
     """Title and legend: what the two networks are, and what holds the change together."""
     gone, come = -int(move.amounts[move.amounts < 0].sum()), int(move.amounts[move.amounts > 0].sum())
     public = set().union(*known.values()) if known else set()
@@ -187,14 +351,14 @@ def _words(move: Move, network: Network, axes: Any, nodes: list[int], known: dic
     )
 
 
-def _changing(move: Move, domain: Domain) -> tuple[list[int], list[int]]:
+def _changing(move: Drawn, domain: Domain) -> tuple[list[int], list[int]]:
     """The attributes along the rows and along the columns: a single one that changes runs along the columns."""
     codes = domain.codes(move.cells)
     axes = [axis for axis in range(len(domain.shape)) if len(set(codes[axis].tolist())) > 1] or [0]
     return (axes[:1], axes[1:]) if len(axes) > 1 else ([], axes)
 
 
-def _size(move: Move) -> tuple[float, float]:
+def _size(move: Drawn) -> tuple[float, float]:
     if isinstance(move.policy.domain, Domain) and not _changing(move, move.policy.domain)[0]:
         return 6.0, 2.2
     if isinstance(move.policy.domain, Network):
@@ -203,14 +367,14 @@ def _size(move: Move) -> tuple[float, float]:
     return 6.0, 5.0
 
 
-def _table(move: Move, domain: Domain, axes: Any) -> None:
+def _table(move: Drawn, domain: Domain, axes: Any) -> None:
     """Rows are the values of the first attribute that changes, columns those of the others."""
     codes = domain.codes(move.cells)
     names = domain.names
     down, across = _changing(move, domain)
 
     def keys(of: list[int]) -> list[tuple[int, ...]]:
-        return sorted({tuple(int(codes[axis][at]) for axis in of) for at in range(len(move.change))})
+        return sorted({tuple(int(codes[axis][at]) for axis in of) for at in range(len(move.cells))})
 
     def texts(of: list[int], listed: list[tuple[int, ...]]) -> list[str]:
         return [

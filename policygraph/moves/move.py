@@ -1,40 +1,32 @@
-"""Moves of a policy. Owns :class:`Move`, :class:`Verdict` and the listing of a policy's moves.
+"""Moves of a policy. Owns :class:`Move`.
 
 A move is an integer change of cells that takes a table to a neighbour. Everything here works on the support of a
-change, so that its cost does not grow with the domain.
+change, so that its cost does not grow with the domain. Where public facts make a graph of sums and cells (two cuboids,
+degrees), the Eulerian walk of :mod:`policygraph.moves.walk` answers in linear time; elsewhere the general method of
+:mod:`policygraph.moves.graver`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from policygraph.errors import InputError, RefusedError
-from policygraph.moves.degrees.secret_pairs import find_repair, secret_cells, touches
+from policygraph.model.policy import Policy
+from policygraph.moves.as_networkx import facts_graph
+from policygraph.moves.walk import MoveGraph, compact
 
 if TYPE_CHECKING:
-    from policygraph.model.policy import Policy
+    import networkx
 
-__all__ = ["Move", "Verdict", "moves", "verdict"]
+__all__ = ["Move"]
 
-MATCHED_RECORDS, MATCHED_CELLS = 6, 64
-"""Sizes up to which every matching of the records of two data sets is tried."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Whether two tables are neighbours, and why; usable as a condition."""
-
-    neighbours: bool
-    reason: str
-    smaller: Move | None = None
-
-    def __bool__(self) -> bool:
-        return self.neighbours
+MOST_PARTS = 1_000_000
+"""Most moves that are listed one by one."""
 
 
 @dataclass(frozen=True)
@@ -81,14 +73,31 @@ class Move:
     def between(cls, policy: Policy, a: Any, b: Any) -> Move:
         """Make the move that leads from one table to another."""
         change = np.asarray(b, dtype=np.int64).ravel() - np.asarray(a, dtype=np.int64).ravel()
-        return cls.of(policy, {int(cell): int(change[cell]) for cell in np.flatnonzero(change)})
+        cells = np.flatnonzero(change)
+        return cls._sorted(policy, cells, change[cells])
 
-    @property
+    @classmethod
+    def _sorted(cls, policy: Policy, cells: Any, amounts: Any) -> Move:
+        """Make a move from arrays that are known to be in order and without zeros."""
+        move = object.__new__(cls)
+        vars(move).update(policy=policy, cells=cells, amounts=amounts)
+        return move
+
+    def __getattr__(self, name: str) -> Any:
+        # A move made from arrays writes its cells out when they are asked for: a question about it may never do so.
+        held = vars(self)
+        if name != "change" or "amounts" not in held:
+            raise AttributeError(name)
+        change = tuple(zip(held["cells"].tolist(), held["amounts"].tolist(), strict=True))
+        held["change"] = change
+        return change
+
+    @cached_property
     def cells(self) -> Any:
         """Cells that change."""
         return np.array([cell for cell, _ in self.change], dtype=np.int64)
 
-    @property
+    @cached_property
     def amounts(self) -> Any:
         """Amounts by which they change."""
         return np.array([amount for _, amount in self.change], dtype=np.int64)
@@ -96,49 +105,130 @@ class Move:
     @property
     def size(self) -> int:
         """Number of single additions and removals of records."""
-        return sum(abs(amount) for _, amount in self.change)
+        return self.added + self.removed
 
     @property
     def added(self) -> int:
         """Number of records added."""
-        return sum(amount for _, amount in self.change if amount > 0)
+        return self._total(self.amounts[self.amounts > 0])
 
     @property
     def removed(self) -> int:
         """Number of records removed."""
-        return -sum(amount for _, amount in self.change if amount < 0)
+        return -self._total(self.amounts[self.amounts < 0])
 
-    @property
+    @staticmethod
+    def _total(amounts: Any) -> int:
+        """Their sum, in Python integers where it could leave 64 bits."""
+        small = int(np.abs(amounts).max(initial=0)) * len(amounts) < 1 << 62
+        return int(amounts.sum()) if small else sum(amounts.tolist())
+
+    @cached_property
     def keeps_facts(self) -> bool:
         """Whether the change leaves every public fact as it is."""
-        return not np.any(self._matrix() @ self.amounts) and not np.any(
-            np.isin(self.cells, self.policy.system.zeros)
-        )
+        if np.any(np.isin(self.cells, self.policy.system.zeros)):
+            return False
+        top = int(np.abs(self.amounts).max(initial=0))
+        for constraint in self.policy.system.needed:
+            rows = constraint.rows_on(self.policy.domain, self.cells)
+            # Python integers where a sum could leave 64 bits.
+            large = top * int(np.abs(rows.coefficient).sum()) >= 1 << 62
+            amounts = self.amounts.astype(object) if large else self.amounts
+            used, place = compact(rows.row)
+            sums = np.zeros(len(used), dtype=amounts.dtype)
+            np.add.at(sums, place, rows.coefficient * amounts[rows.cell])
+            if np.any(sums != 0):
+                return False
+        return True
 
     @property
     def is_minimal(self) -> bool:
         """Whether the change keeps the facts and no smaller part of it does."""
-        return bool(self.change) and self.keeps_facts and self.smaller() is None
+        return len(self.cells) > 0 and self.keeps_facts and self.smaller() is None
+
+    @cached_property
+    def _graph(self) -> MoveGraph | None:
+        """Public sums as vertices and changed cells as edges, where the public facts allow it."""
+        return MoveGraph.of(self.policy.system, self.cells)
 
     def smaller(self) -> Move | None:
-        """Return a smaller part of the change that keeps the public facts by itself, if there is one."""
+        """Return a smaller part of the change that keeps the public facts by itself, if there is one.
+
+        Notes
+        -----
+        For two cuboids and for degrees an Eulerian walk over the changed cells is cut where it first closes a valid move (at
+        the first public sum met twice), which takes linear time and finds a minimal move. Other facts are searched.
+        """
+        self._check_facts()
+        if self._graph is not None:
+            times, units = next(self._graph.parts(self.amounts), (0, {}))
+            whole = times == 1 and sum(units.values()) == self.size
+            return None if whole or not times else self._units(units)
         from policygraph.moves.graver.basis import find_smaller
 
-        part = find_smaller(self._matrix(), self.amounts)
+        part = find_smaller(self.policy.system.matrix_on(self.cells), self.amounts)
         return None if part is None else self._part(part)
 
-    def decompose(self) -> list[Move]:
-        """Split the change into minimal moves that never undo each other."""
-        from policygraph.moves.graver.basis import decompose
+    def parts(self) -> list[tuple[int, Move]]:
+        """Split the change into minimal moves that never undo each other, each with how often it occurs.
 
+        Raises
+        ------
+        InputError
+            When the change breaks a public fact.
+        """
+        self._check_facts()
+        found: dict[tuple[tuple[int, int], ...], tuple[int, Move]] = {}
+        for times, part in self._split():
+            found[part.change] = (found.get(part.change, (0, part))[0] + times, part)
+        return [found[change] for change in sorted(found)]
+
+    def _split(self) -> Iterator[tuple[int, Move]]:
+        if self._graph is not None:
+            yield from ((times, self._units(units)) for times, units in self._graph.parts(self.amounts))
+            return
+        from policygraph.moves.graver import basis
+
+        for part in basis.decompose(self.policy.system.matrix_on(self.cells), self.amounts):
+            yield 1, self._part(part)
+
+    def _check_facts(self) -> None:
         if not self.keeps_facts:
             raise InputError(
                 "the change does not keep the public facts, so that it is no sum of moves.",
                 code="move.facts",
                 value=self,
             )
-        parts = [self._part(part) for part in decompose(self._matrix(), self.amounts)]
-        return sorted(parts, key=lambda part: part.change)
+
+    def decompose(self) -> list[Move]:
+        """Split the change into minimal moves that never undo each other; a move that occurs twice is listed twice.
+
+        Raises
+        ------
+        InputError
+            When the change breaks a public fact.
+        RefusedError
+            When there are too many to list; :meth:`parts` counts equal ones.
+        """
+        parts = self.parts()
+        if sum(times for times, _ in parts) > MOST_PARTS:
+            raise RefusedError(
+                f"the change is a sum of more than {MOST_PARTS:,} moves: too many to list. parts() counts equal ones.",
+                code="move.too-large",
+            )
+        return [part for times, part in parts for _ in range(times)]
+
+    def to_networkx(self) -> networkx.Graph[Any]:
+        """Give the change as a networkx graph: what is added, what is removed, and the public facts that hold it together.
+
+        Returns
+        -------
+        networkx.Graph
+            Over a network its nodes, joined where an edge appears or vanishes (``sign`` 1 or -1, ``amount``; nodes say with
+            ``public`` whether their degree is). For two cuboids a bipartite multigraph whose vertices are public sums and
+            whose edges are the changed cells. For other facts the changed cells on one side, the public sums on the other.
+        """
+        return facts_graph(self.policy, self.cells, self.amounts)
 
     def draw(self, target: Any) -> Any:
         """Draw a small move into a picture file or into matplotlib axes; return the axes."""
@@ -146,192 +236,26 @@ class Move:
 
         return draw(self, target)
 
-    def _matrix(self) -> Any:
-        return self.policy.system.matrix_on(self.cells)
-
     def _part(self, amounts: Any) -> Move:
-        return Move.of(self.policy, dict(zip(self.cells.tolist(), np.asarray(amounts).tolist(), strict=True)))
+        values = np.asarray(amounts, dtype=np.int64)
+        used = np.flatnonzero(values)
+        return Move._sorted(self.policy, self.cells[used], values[used])
+
+    def _units(self, units: dict[int, int]) -> Move:
+        """The part with so many units at each place, with the signs of the change."""
+        places = sorted(units)
+        counts = np.array([units[place] for place in places], dtype=np.int64)
+        return Move._sorted(self.policy, self.cells[places], np.sign(self.amounts[places]) * counts)
 
     def __str__(self) -> str:
+        return self.words(len(self.change))
+
+    def words(self, most: int) -> str:
+        """Write out the first cells that change."""
         words = []
-        for cell, amount in self.change:
+        for cell, amount in self.change[:most]:
             labels = ", ".join(str(label) for label in self.policy.domain.cell(cell))
             times = "" if abs(amount) == 1 else f"{abs(amount)} x "
             words.append(f"{'+' if amount > 0 else '-'}{times}({labels})")
-        return " ".join(words)
-
-
-def verdict(policy: Policy, a: Any, b: Any) -> Verdict:
-    """Decide by the definition whether two tables of counts are neighbours under a policy."""
-    move = Move.between(policy, a, b)
-    if not move.change:
-        return Verdict(False, "the tables are equal")
-    if policy.definition == "edges":
-        return _along_edges(policy, move)
-    for name, table in (("first", a), ("second", b)):
-        try:
-            policy.system.check(table)
-        except InputError as error:
-            return Verdict(False, f"the {name} table breaks the public facts: {error}")
-    if not move.keeps_facts:
-        return Verdict(False, "the tables differ in a public fact")
-    if policy.at_most_records is not None and max(move.added, move.removed) > policy.at_most_records:
-        return Verdict(False, f"the change has more than {policy.at_most_records} records on a side")
-    secret = secret_cells(policy)
-    if policy.definition == "blowfish" and secret is None:
-        return _blowfish(policy, a, b)
-    smaller = move.smaller()
-    if smaller is not None:
-        return Verdict(False, f"a smaller change keeps the public facts: {smaller}", smaller)
-    if secret is not None:
-        return _secret_edges(policy, a, move, secret)
-    return _strength(policy, a, move)
-
-
-def _secret_edges(policy: Policy, table: Any, move: Move, secret: Any) -> Verdict:
-    changed = touches(dict(move.change), secret)
-    if not changed:
-        return Verdict(False, "no secret edge changes")
-    present = {int(cell): 1 for cell in np.flatnonzero(table)}
-    if find_repair(policy, present, changed, secret):
-        return Verdict(
-            False,
-            "some of the secret edges could change alone, edges that are not secret repairing the facts",
-        )
-    return Verdict(True, "a minimal change with as few secret edges as the public facts allow")
-
-
-def _along_edges(policy: Policy, move: Move) -> Verdict:
-    from policygraph.model.graphs import BOTTOM
-
-    graph = policy.graph
-    if graph is None:
-        raise InputError("a policy without graph has no edges.", code="move.graph")
-    if policy.at_most_records is not None and max(move.added, move.removed) > policy.at_most_records:
-        return Verdict(False, "the change is above the cap on records")
-    if move.added <= 1 and move.removed <= 1:
-        ends: list[Any] = [cell for cell, _ in move.change]
-        pair = ends if len(ends) == 2 else [ends[0], BOTTOM]
-        if graph.has_edge(*pair):
-            return Verdict(True, "one record changes along an edge of the policy graph")
-        return Verdict(False, "one record changes, but along no edge of the policy graph")
-    return Verdict(False, "more than one record changes")
-
-
-def _strength(policy: Policy, table: Any, move: Move) -> Verdict:
-    if policy.strength == "markov":
-        short = len(move.change) <= 4 and all(abs(amount) == 1 for _, amount in move.change)
-        return Verdict(
-            short, "a minimal move of at most four single changes" if short else "more than four changes"
-        )
-    if policy.strength == "positive":
-        from policygraph.moves.strengths.overview import is_positive
-
-        # Alternatives may use any cell, so this one definition needs the whole matrix.
-        matrix = policy.system.matrix().toarray()
-        change = np.zeros(policy.domain.size, dtype=np.int64)
-        change[move.cells] = move.amounts
-        keep = np.setdiff1d(np.arange(policy.domain.size), policy.system.zeros)
-        # Alternatives are shorter than the change, so that more records than this in a cell make no difference.
-        held = np.minimum(np.asarray(table)[keep], 2 * move.size)
-        positive, reason = is_positive(matrix[:, keep], held, change[keep], capacity=policy.domain.capacity)
-        return Verdict(
-            bool(positive), f"positive neighbours: {reason}" if positive else f"not positive: {reason}"
-        )
-    return Verdict(True, "the change is minimal: no smaller part of it keeps the public facts")
-
-
-def _blowfish(policy: Policy, a: Any, b: Any) -> Verdict:
-    """Some matching of the records must make the two data sets neighbours; every matching is tried."""
-    from policygraph.moves.blowfish.problem import blowfish_problem, dense_problem
-    from policygraph.moves.blowfish.records import decide, matchings
-
-    matrix, adjacency, keep = dense_problem(policy)
-    bottom = policy.graph is not None and policy.graph.bottom != "none"
-    first, second = (
-        [at for at, cell in enumerate(keep) for _ in range(int(table[cell]))] for table in (a, b)
-    )
-    most = max(len(first), len(second))
-    if most > MATCHED_RECORDS or policy.domain.size > MATCHED_CELLS:
-        raise RefusedError(
-            f"{most} records in {policy.domain.size} cells: every matching of the records would have to be tried (at most "
-            f"{MATCHED_RECORDS} in {MATCHED_CELLS}). Ask about the records that change, or use are_neighbours_records.",
-            code="move.matchings",
-        )
-    if len(first) != len(second) and not bottom:
-        return Verdict(False, "the data sets have different sizes, and records neither appear nor vanish")
-    problem = blowfish_problem(matrix, adjacency, bottom=bottom)
-    reason = "no matching of the records has a secret pair"
-    for pairs in matchings(first, second, len(keep) if bottom else None):
-        found = decide(problem, [x for x, _ in pairs], [y for _, y in pairs])
-        if found.neighbours:
-            return Verdict(True, found.reason)
-        reason = found.reason
-    return Verdict(False, f"no matching of the records makes them neighbours; for the last one: {reason}")
-
-
-def moves(policy: Policy, *, limit: int | None = None) -> Iterator[Move]:
-    """List the moves of a policy lazily, one of each pair of opposite moves.
-
-    Raises
-    ------
-    RefusedError
-        When the moves cannot be listed (a huge domain, or too many minimal moves).
-    """
-    return islice(_moves(policy), limit)
-
-
-def _moves(policy: Policy) -> Iterator[Move]:
-    if policy.definition == "edges":
-        yield from _edge_moves(policy)
-    elif policy.definition == "blowfish":
-        yield from _blowfish_moves(policy)
-    else:
-        yield from _induced_moves(policy)
-
-
-def _edge_moves(policy: Policy) -> Iterator[Move]:
-    from policygraph.model.graphs import Bottom
-
-    if policy.graph is None:
-        return
-    for u, v in policy.graph.edges():
-        yield Move.of(policy, {u: 1} if isinstance(v, Bottom) else {u: -1, v: 1})
-
-
-def _induced_moves(policy: Policy) -> Iterator[Move]:
-    from policygraph.moves.graver.basis import graver_basis
-    from policygraph.moves.strengths.overview import positive_moves
-
-    matrix = policy.system.matrix().toarray()
-    keep = np.setdiff1d(np.arange(policy.domain.size), policy.system.zeros)
-    basis = graver_basis(matrix[:, keep], capacity=policy.domain.capacity)
-    if policy.strength == "markov":
-        basis = basis[(np.count_nonzero(basis, axis=1) <= 4) & (np.abs(basis).max(axis=1, initial=0) <= 1)]
-    elif policy.strength == "positive":
-        basis = positive_moves(matrix[:, keep], basis, capacity=policy.domain.capacity, basis=basis)
-    for row in basis:
-        move = Move.of(policy, {int(keep[at]): int(row[at]) for at in np.flatnonzero(row)})
-        cap = policy.at_most_records
-        if cap is None or max(move.added, move.removed) <= cap:
-            yield move
-
-
-def _blowfish_moves(policy: Policy) -> Iterator[Move]:
-    from policygraph.moves.blowfish.longest import blowfish_moves
-    from policygraph.moves.blowfish.problem import dense_problem
-
-    if (secret := secret_cells(policy)) is not None:
-        # Some of these may lead to no neighbour of any network; none is left out.
-        yield from (move for move in _induced_moves(policy) if touches(dict(move.change), secret))
-        return
-    matrix, adjacency, keep = dense_problem(policy)
-    if not len(keep):
-        return  # every cell is structurally empty
-    bottom = policy.graph is not None and policy.graph.bottom != "none"
-    seen = set()
-    for found in blowfish_moves(matrix, adjacency, bottom=bottom, at_most_records=policy.at_most_records):
-        change = tuple((int(keep[int(cell)]), int(x)) for cell, x in found.change)  # type: ignore[call-overload]
-        if tuple((cell, -x) for cell, x in change) not in seen:
-            seen.add(change)
-            yield Move.of(policy, dict(change))
+        rest = len(self.cells) - most
+        return " ".join(words) + (f" and {rest} more" if rest > 0 else "")

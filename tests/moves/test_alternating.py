@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policygraph.errors import InputError
-from policygraph.moves.degrees import changes as alternating
+from policygraph.moves.degrees.closed_form import longest_degree_move
+from tests.moves import walks
 from tests.oracles import move_graphs as oracle
 
 needs_4ti2 = pytest.mark.skipif(not oracle.have_4ti2(), reason="4ti2-graver is not installed")
@@ -33,7 +34,7 @@ def as_change(move: list[tuple[int, int, int]]) -> tuple[list[int], list[int], l
     ],
 )
 def test_values(nodes: int, known: int, value: int) -> None:
-    assert alternating.longest_degree_move(nodes, known)[0] == value
+    assert longest_degree_move(nodes, known)[0] == value
 
 
 @needs_4ti2
@@ -48,7 +49,7 @@ def test_every_small_graph(nodes: int, loops: bool, capacity: int | None) -> Non
     cells = oracle.node_pairs(nodes, loops)
     for known in range(nodes + 1):
         moves = oracle.graver(oracle.degree_rows(cells, range(known)), len(cells))
-        value, witness = alternating.longest_degree_move(nodes, known, loops=loops, capacity=capacity)
+        value, witness = longest_degree_move(nodes, known, loops=loops, capacity=capacity)
         assert value == oracle.longest(moves, capacity)
         if value:
             entries = {(u, v): x for u, v, x in witness}
@@ -66,7 +67,7 @@ def test_listing_every_vector(known: int, loops: bool) -> None:
     known = min(known, nodes)
     cells = oracle.node_pairs(nodes, loops)
     moves = oracle.capped_moves(oracle.degree_rows(cells, range(known)), len(cells), 1)
-    assert alternating.longest_degree_move(nodes, known, loops=loops)[0] == oracle.longest(moves)
+    assert longest_degree_move(nodes, known, loops=loops)[0] == oracle.longest(moves)
 
 
 @given(st.integers(1, 80), st.data(), st.booleans(), st.sampled_from([1, None]))
@@ -76,23 +77,23 @@ def test_large_witnesses_are_minimal(
     known = data.draw(
         st.one_of(st.just(set(range(nodes))), st.sets(st.integers(0, nodes - 1), min_size=max(0, nodes - 3)))
     )
-    value, witness = alternating.longest_degree_move(nodes, known, loops=loops, capacity=capacity)
+    value, witness = longest_degree_move(nodes, known, loops=loops, capacity=capacity)
     assert len({(u, v) for u, v, _ in witness}) == len(witness)
     assert sum(abs(x) for _, _, x in witness) == value
     assert all(0 <= u <= v < nodes and (loops or u < v) for u, v, _ in witness)
     assert all(abs(x) <= (1 if capacity == 1 else 2) for _, _, x in witness)
-    assert not witness or alternating.is_minimal(as_change(witness), known)
+    assert not witness or walks.is_minimal(walks.degrees, as_change(witness), known)
 
 
 def test_knowing_the_last_degree_can_help() -> None:
     """With one unknown node left the walk may start and end there; with none, parity costs an edge."""
-    values = [alternating.longest_degree_move(6, n)[0] for n in range(7)]
+    values = [longest_degree_move(6, n)[0] for n in range(7)]
     assert values == [1, 2, 3, 5, 6, 7, 6]
 
 
 def test_large_graphs_take_no_time() -> None:
     """A search over five billion pairs would not end."""
-    value, witness = alternating.longest_degree_move(10**5, 10**5)
+    value, witness = longest_degree_move(10**5, 10**5)
     assert value == len(witness) == 6 * 24_999 + 4
 
 
@@ -131,10 +132,10 @@ def test_parts_of_a_change(case: tuple[dict[tuple[int, int], int], set[int]]) ->
     rows = oracle.degree_rows(pairs, known)
     if np.prod([abs(x) + 1.0 for x in by_pair.values()]) <= 5000:
         truth = oracle.is_move(rows, [by_pair[p] for p in pairs])
-        assert alternating.is_minimal(change, known) == truth
-        assert (alternating.find_submove(change, known) is None) == (truth or not by_pair)
+        assert walks.is_minimal(walks.degrees, change, known) == truth
+        assert (walks.find_submove(walks.degrees, change, known) is None) == (truth or not by_pair)
     total: Counter[tuple[int, int]] = Counter()
-    for times, move in alternating.decompose(change, known):
+    for times, move in walks.decompose(walks.degrees, change, known):
         assert times >= 1
         vector = {(u, v): x for u, v, x in move}
         assert oracle.is_move(rows, [vector.get(p, 0) for p in pairs])
@@ -156,7 +157,7 @@ def test_every_minimal_move_is_recognised(known: int) -> None:
     vectors = [*moves, *(tuple(np.add(*rng.choice(moves, 2, replace=False)).tolist()) for _ in range(500))]
     for vector in vectors:
         entries = [(*cell, x) for cell, x in zip(cells, vector) if x]
-        assert alternating.is_minimal(as_change(entries), known) == (vector in basis)
+        assert walks.is_minimal(walks.degrees, as_change(entries), known) == (vector in basis)
 
 
 def test_crossing_walks_are_taken_apart() -> None:
@@ -164,9 +165,9 @@ def test_crossing_walks_are_taken_apart() -> None:
     # v = 0 and u = 1, joined by parts of lengths 3, 2, 3, 4 through nodes of their own.
     walk = [0, 2, 3, 1, 4, 0, 5, 6, 1, 7, 8, 9, 0]
     change = [(a, b, 1 if i % 2 == 0 else -1) for i, (a, b) in enumerate(pairwise(walk))]
-    parts = alternating.decompose(as_change(change), 10)
+    parts = walks.decompose(walks.degrees, as_change(change), 10)
     assert sorted(len(move) for _, move in parts) == [6, 6]
-    assert not alternating.is_minimal(as_change(change), 10)
+    assert not walks.is_minimal(walks.degrees, as_change(change), 10)
 
 
 def test_random_switches_on_many_nodes() -> None:
@@ -174,7 +175,7 @@ def test_random_switches_on_many_nodes() -> None:
     a, b, c, d = rng.integers(0, 2000, size=(4, 20_000))
     ones = np.ones(20_000, dtype=np.int64)
     change = (np.r_[a, c, a, c], np.r_[b, d, d, b], np.r_[ones, ones, -ones, -ones])
-    parts = alternating.decompose(change, 2000)
+    parts = walks.decompose(walks.degrees, change, 2000)
     total: Counter[tuple[int, int]] = Counter()
     for u, v, x in zip(*change):
         total[min(u, v), max(u, v)] += int(x)
@@ -182,25 +183,20 @@ def test_random_switches_on_many_nodes() -> None:
         for u, v, x in move:
             total[u, v] -= times * x
     assert not any(total.values())
-    assert all(alternating.is_minimal(as_change(move), 2000) for _, move in parts[:50])
+    assert all(walks.is_minimal(walks.degrees, as_change(move), 2000) for _, move in parts[:50])
 
 
 @pytest.mark.parametrize(
     ("run", "code"),
     [
-        pytest.param(lambda: alternating.longest_degree_move(0, 0), "moves.count", id="no-node"),
-        pytest.param(lambda: alternating.longest_degree_move(3, 4), "moves.known", id="too-many-known"),
+        pytest.param(lambda: longest_degree_move(0, 0), "moves.count", id="no-node"),
+        pytest.param(lambda: longest_degree_move(3, 4), "moves.known", id="too-many-known"),
+        pytest.param(lambda: longest_degree_move(3, 3, capacity=0), "moves.count", id="no-capacity"),
         pytest.param(
-            lambda: alternating.longest_degree_move(3, 3, capacity=0), "moves.count", id="no-capacity"
-        ),
-        pytest.param(
-            lambda: alternating.longest_degree_move(3, 3, loops="no"),  # type: ignore[arg-type]
+            lambda: longest_degree_move(3, 3, loops="no"),  # type: ignore[arg-type]
             "moves.loops",
             id="loops-not-a-flag",
         ),
-        pytest.param(lambda: alternating.is_minimal(([0], [1], [1]), {1}), "moves.unbalanced", id="degree"),
-        pytest.param(lambda: alternating.is_minimal(([0], [0], [1]), {0}), "moves.unbalanced", id="loop"),
-        pytest.param(lambda: alternating.decompose(([0], [1]), 0), "moves.change", id="two-arrays"),  # type: ignore[arg-type]
     ],
 )
 def test_bad_input(run: object, code: str) -> None:

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError
-from policygraph.moves.two_way import changes as bipartite
+from policygraph.moves.two_way.closed_form import longest_bipartite_move
+from policygraph.moves.two_way.forbidden import longest_with_forbidden
 from policygraph.moves.two_way.search import longest_cycle
+from tests.moves import walks
 from tests.oracles import move_graphs as oracle
 
 needs_4ti2 = pytest.mark.skipif(not oracle.have_4ti2(), reason="4ti2-graver is not installed")
@@ -47,9 +49,7 @@ def check_against_graver(
 ) -> None:
     cells = oracle.table_cells(r, c, lambda a, b: not no_loops or a != b)
     moves = oracle.graver(oracle.table_rows(cells, left, right, total), len(cells))
-    value, witness = bipartite.longest_bipartite_move(
-        r, c, left, right, total_known=total, loops_forbidden=no_loops
-    )
+    value, witness = longest_bipartite_move(r, c, left, right, total_known=total, loops_forbidden=no_loops)
     # Capacity does not matter: the uncapped basis has entries +1 and -1 only.
     assert all(max(map(abs, move)) == 1 for move in moves)
     assert value == oracle.longest(moves) == oracle.longest(moves, cap=1)
@@ -82,15 +82,15 @@ def check_against_graver(
 )
 def test_values(sizes: tuple[int, int], known: tuple[int, int], total: bool, value: int) -> None:
     for (r, c), (n1, n2) in ((sizes, known), (sizes[::-1], known[::-1])):
-        assert bipartite.longest_bipartite_move(r, c, n1, n2, total_known=total)[0] == value
+        assert longest_bipartite_move(r, c, n1, n2, total_known=total)[0] == value
 
 
 def test_directed_values() -> None:
     """theory 3.3: one known in-degree and nothing else already moves two edges."""
-    value = bipartite.longest_bipartite_move(5, 5, 0, {2}, loops_forbidden=True)[0]
+    value = longest_bipartite_move(5, 5, 0, {2}, loops_forbidden=True)[0]
     assert value == 2
-    assert bipartite.longest_bipartite_move(2, 2, 2, 2, loops_forbidden=True)[0] == 0
-    assert bipartite.longest_bipartite_move(3, 3, 3, 3, loops_forbidden=True)[0] == 6
+    assert longest_bipartite_move(2, 2, 2, 2, loops_forbidden=True)[0] == 0
+    assert longest_bipartite_move(3, 3, 3, 3, loops_forbidden=True)[0] == 6
 
 
 @needs_4ti2
@@ -128,7 +128,7 @@ def test_listing_every_vector(n1: int, n2: int, total: bool) -> None:
     """Without any other program: all vectors with entries up to 2 on 2 x 3 cells."""
     cells = oracle.table_cells(2, 3)
     moves = oracle.capped_moves(oracle.table_rows(cells, range(n1), range(n2), total), len(cells), 2)
-    value = bipartite.longest_bipartite_move(2, 3, n1, n2, total_known=total)[0]
+    value = longest_bipartite_move(2, 3, n1, n2, total_known=total)[0]
     assert value == oracle.longest(moves)
 
 
@@ -139,7 +139,7 @@ subsets = st.integers(1, 6).flatmap(lambda size: st.tuples(st.just(size), st.set
 def test_longest_on_any_labels(left: tuple[int, set[int]], right: tuple[int, set[int]], total: bool) -> None:
     (r, known_left), (c, known_right) = left, right
     cells = oracle.table_cells(r, c)
-    value, witness = bipartite.longest_bipartite_move(r, c, known_left, known_right, total_known=total)
+    value, witness = longest_bipartite_move(r, c, known_left, known_right, total_known=total)
     assert_attained(value, witness, cells, known_left, known_right, total)
     if r * c <= 20:
         assert value == len(longest_cycle(cells, known_left, known_right, total))
@@ -150,7 +150,7 @@ def test_longest_without_loops_on_any_labels(nodes: int, data: st.DataObject, to
     known_left = data.draw(st.sets(st.integers(0, nodes - 1)))
     known_right = data.draw(st.sets(st.integers(0, nodes - 1)))
     cells = oracle.table_cells(nodes, nodes, lambda a, b: a != b)
-    value, witness = bipartite.longest_bipartite_move(
+    value, witness = longest_bipartite_move(
         nodes, nodes, known_left, known_right, total_known=total, loops_forbidden=True
     )
     assert_attained(value, witness, cells, known_left, known_right, total)
@@ -164,12 +164,12 @@ def test_large_witnesses_are_minimal(
 ) -> None:
     left = set(random.sample(range(size), min(n1, size)))  # type: ignore[attr-defined]
     right = set(random.sample(range(size), min(n2, size)))  # type: ignore[attr-defined]
-    value, witness = bipartite.longest_bipartite_move(
+    value, witness = longest_bipartite_move(
         size, size, left, right, total_known=total, loops_forbidden=no_loops
     )
     assert len({(a, b) for a, b, _ in witness}) == len(witness) == value
     assert not no_loops or all(a != b for a, b, _ in witness)
-    assert not witness or bipartite.is_minimal(as_change(witness), left, right, total)
+    assert not witness or walks.is_minimal(walks.table, as_change(witness), left, right, total)
 
 
 def test_flags_counts_and_indices_agree() -> None:
@@ -181,17 +181,15 @@ def test_flags_counts_and_indices_agree() -> None:
         (np.array([0, 1]), (1, 0)),
         (flags.tolist(), 2),
     ]
-    assert len({bipartite.longest_bipartite_move(4, 4, *s)[0] for s in spellings}) == 1
+    assert len({longest_bipartite_move(4, 4, *s)[0] for s in spellings}) == 1
     change = ([0, 0], [2, 3], [1, -1])
-    assert all(bipartite.is_minimal(change, *s) for s in spellings)
+    assert all(walks.is_minimal(walks.table, change, *s) for s in spellings)
 
 
 def test_large_tables_take_no_time() -> None:
     """A search over 10^10 cells would not end."""
-    assert (
-        bipartite.longest_bipartite_move(10**5, 10**5, 10**5, 10**5 - 1, loops_forbidden=True)[0] == 2 * 10**5
-    )
-    assert bipartite.longest_bipartite_move(1000, 1000, 700, 700)[0] == 1401
+    assert longest_bipartite_move(10**5, 10**5, 10**5, 10**5 - 1, loops_forbidden=True)[0] == 2 * 10**5
+    assert longest_bipartite_move(1000, 1000, 700, 700)[0] == 1401
 
 
 # Structural zeros
@@ -216,7 +214,7 @@ tables_with_zeros = st.integers(1, 5).flatmap(
 def test_forbidden_cells(table: tuple[int, int, set[int], set[int], set[tuple[int, int]], bool]) -> None:
     r, c, left, right, zeros, total = table
     cells = oracle.table_cells(r, c, lambda a, b: (a, b) not in zeros)
-    result = bipartite.longest_with_forbidden(r, c, left, right, zeros, total_known=total)
+    result = longest_with_forbidden(r, c, left, right, zeros, total_known=total)
     assert result.exact
     assert result.lower == len(longest_cycle(cells, left, right, total))
     assert_attained(result.lower, result.witness, cells, left, right, total)
@@ -231,26 +229,26 @@ def test_forbidden_cells_against_graver() -> None:
         total = bool(rng.integers(0, 2))
         cells = sorted(set(oracle.table_cells(3, 4)) - zeros)
         moves = oracle.graver(oracle.table_rows(cells, left, right, total), len(cells))
-        result = bipartite.longest_with_forbidden(3, 4, left, right, zeros, total_known=total)
+        result = longest_with_forbidden(3, 4, left, right, zeros, total_known=total)
         assert result.lower == result.upper == oracle.longest(moves)
 
 
 def test_no_effort_leaves_a_valid_bracket() -> None:
     rng = np.random.default_rng(5)
     zeros = np.argwhere(rng.random((40, 40)) < 0.9).tolist()
-    hurried = bipartite.longest_with_forbidden(40, 40, 40, 40, zeros, effort=Effort(0))
-    patient = bipartite.longest_with_forbidden(40, 40, 40, 40, zeros, effort=Effort(60 * SECOND))
+    hurried = longest_with_forbidden(40, 40, 40, 40, zeros, effort=Effort(0))
+    patient = longest_with_forbidden(40, 40, 40, 40, zeros, effort=Effort(60 * SECOND))
     assert patient.exact
     assert hurried.lower <= patient.lower <= hurried.upper
     assert not hurried.exact
     for bracket in (hurried, patient):
         assert len(bracket.witness) == bracket.lower
-        assert bipartite.is_minimal(as_change(bracket.witness), 40, 40)
+        assert walks.is_minimal(walks.table, as_change(bracket.witness), 40, 40)
 
 
 def test_huge_table_with_few_zeros() -> None:
     n = 10**4
-    result = bipartite.longest_with_forbidden(n, n, n, n, [(i, i) for i in range(n)])
+    result = longest_with_forbidden(n, n, n, n, [(i, i) for i in range(n)])
     assert result.lower == result.upper == 2 * n
 
 
@@ -301,10 +299,10 @@ def test_parts_of_a_change(case: tuple[dict[tuple[int, int], int], set[int], set
     rows = oracle.table_rows(cells, left, right, total)
     if np.prod([abs(x) + 1.0 for x in by_cell.values()]) <= 5000:
         truth = oracle.is_move(rows, [by_cell[c] for c in cells])
-        assert bipartite.is_minimal(change, left, right, total) == truth
-        assert (bipartite.find_submove(change, left, right, total) is None) == (truth or not by_cell)
+        assert walks.is_minimal(walks.table, change, left, right, total) == truth
+        assert (walks.find_submove(walks.table, change, left, right, total) is None) == (truth or not by_cell)
     total_of_parts: Counter[tuple[int, int]] = Counter()
-    for times, move in bipartite.decompose(change, left, right, total):
+    for times, move in walks.decompose(walks.table, change, left, right, total):
         assert times >= 1
         vector = {(a, b): x for a, b, x in move}
         assert oracle.is_move(rows, [vector.get(c, 0) for c in cells])
@@ -316,7 +314,7 @@ def test_parts_of_a_change(case: tuple[dict[tuple[int, int], int], set[int], set
 
 def test_submove_is_smaller_and_minimal() -> None:
     swaps = ([0, 0, 1, 1, 2, 2, 3, 3], [0, 1, 0, 1, 2, 3, 2, 3], [1, -1, -1, 1, 1, -1, -1, 1])
-    part = bipartite.find_submove(swaps, 4, 4)
+    part = walks.find_submove(walks.table, swaps, 4, 4)
     assert part in (
         [(0, 0, 1), (0, 1, -1), (1, 0, -1), (1, 1, 1)],
         [(2, 2, 1), (2, 3, -1), (3, 2, -1), (3, 3, 1)],
@@ -324,64 +322,44 @@ def test_submove_is_smaller_and_minimal() -> None:
 
 
 def test_duplicate_cells_are_added_up() -> None:
-    assert bipartite.is_minimal(([0, 0, 0], [0, 0, 1], [2, -1, -1]), 1, 0)
-    assert bipartite.decompose(([0, 0], [0, 0], [1, -1]), 1, 1) == []
+    assert walks.is_minimal(walks.table, ([0, 0, 0], [0, 0, 1], [2, -1, -1]), 1, 0)
+    assert walks.decompose(walks.table, ([0, 0], [0, 0], [1, -1]), 1, 1) == []
 
 
 def test_values_are_not_expanded() -> None:
     big = 10**12
     change = ([0, 0, 1, 1], [0, 1, 0, 1], [big, -big, -big, big])
-    assert [times for times, _ in bipartite.decompose(change, 2, 2)] == [big]
+    assert [times for times, _ in walks.decompose(walks.table, change, 2, 2)] == [big]
 
 
 @pytest.mark.parametrize(
     ("run", "code"),
     [
-        pytest.param(lambda: bipartite.longest_bipartite_move(0, 3, 0, 0), "moves.count", id="empty-side"),
+        pytest.param(lambda: longest_bipartite_move(0, 3, 0, 0), "moves.count", id="empty-side"),
+        pytest.param(lambda: longest_bipartite_move(2, 3, 3, 0), "moves.known", id="too-many-known"),
+        pytest.param(lambda: longest_bipartite_move(2, 3, {2}, 0), "moves.known", id="no-such-vertex"),
+        pytest.param(lambda: longest_bipartite_move(2, 3, [-1], 0), "moves.known", id="negative-vertex"),
         pytest.param(
-            lambda: bipartite.longest_bipartite_move(2, 3, 3, 0), "moves.known", id="too-many-known"
-        ),
-        pytest.param(
-            lambda: bipartite.longest_bipartite_move(2, 3, {2}, 0), "moves.known", id="no-such-vertex"
-        ),
-        pytest.param(
-            lambda: bipartite.longest_bipartite_move(2, 3, [-1], 0), "moves.known", id="negative-vertex"
-        ),
-        pytest.param(
-            lambda: bipartite.longest_bipartite_move(2, 3, np.array([0.5]), 0),
+            lambda: longest_bipartite_move(2, 3, np.array([0.5]), 0),
             "moves.known",
             id="float-vertex",
         ),
+        pytest.param(lambda: longest_bipartite_move(2, 3, [True], 0), "moves.known", id="flags-missing"),
+        pytest.param(lambda: longest_bipartite_move(2, 3, True, 0), "moves.count", id="bool-count"),
         pytest.param(
-            lambda: bipartite.longest_bipartite_move(2, 3, [True], 0), "moves.known", id="flags-missing"
-        ),
-        pytest.param(lambda: bipartite.longest_bipartite_move(2, 3, True, 0), "moves.count", id="bool-count"),
-        pytest.param(
-            lambda: bipartite.longest_bipartite_move(2, 3, 0, 0, loops_forbidden=True),
+            lambda: longest_bipartite_move(2, 3, 0, 0, loops_forbidden=True),
             "moves.loops",
             id="not-square",
         ),
         pytest.param(
-            lambda: bipartite.longest_with_forbidden(2, 2, 2, 2, [(2, 0)]),
+            lambda: longest_with_forbidden(2, 2, 2, 2, [(2, 0)]),
             "moves.forbidden",
             id="zero-outside",
         ),
         pytest.param(
-            lambda: bipartite.longest_with_forbidden(2, 2, 2, 2, [(1, 0, 1)]),
+            lambda: longest_with_forbidden(2, 2, 2, 2, [(1, 0, 1)]),
             "moves.forbidden",
             id="zero-no-pair",
-        ),
-        pytest.param(lambda: bipartite.is_minimal(([0], [0], [1]), 1, 0), "moves.unbalanced", id="left-sum"),
-        pytest.param(lambda: bipartite.is_minimal(([0], [0], [1]), 0, 1), "moves.unbalanced", id="right-sum"),
-        pytest.param(
-            lambda: bipartite.is_minimal(([0], [0], [1]), 0, 0, True), "moves.unbalanced", id="total"
-        ),
-        pytest.param(lambda: bipartite.is_minimal(([0], [0], [1.0]), 0, 0), "moves.change", id="float-value"),
-        pytest.param(lambda: bipartite.is_minimal(([0], [0, 1], [1]), 0, 0), "moves.change", id="lengths"),
-        pytest.param(lambda: bipartite.is_minimal(([-1], [0], [1]), 0, 0), "moves.change", id="negative-end"),
-        pytest.param(lambda: bipartite.is_minimal(([5], [0], [1]), [True], 0), "moves.known", id="no-flag"),
-        pytest.param(
-            lambda: bipartite.is_minimal(([0, 0], [0, 1], [1 << 62, 1]), 0, 0), "moves.change", id="overflow"
         ),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -208,6 +209,21 @@ class Cells(Constraint):
         self.n_rows(domain)
         picked = [select(domain, dict(zip(self.of, cell, strict=True))) for cell in self.cells]
         return stack(picked, [1] * len(picked))
+
+    def rows_on(self, domain: AnyDomain, cells: Ints) -> Rows:
+        table = table_only(domain, f"cells of {list(self.of)}")
+        codes, axes = table.codes(cells), [table.axis(name) for name in self.of]
+        width = prod(table.shape[axis] for axis in axes)
+        kind: Any = np.int64 if width < 1 << 62 else object
+        key = np.zeros(len(cells), dtype=kind)
+        public = np.zeros(len(self.cells), dtype=kind)
+        for at, (name, axis) in enumerate(zip(self.of, axes, strict=True)):
+            key = key * table.shape[axis] + codes[axis]
+            public = public * table.shape[axis] + [table.code(name, cell[at]) for cell in self.cells]
+        order = np.argsort(public, kind="stable")
+        place = np.minimum(np.searchsorted(public[order], key), len(public) - 1)
+        held = np.flatnonzero(public[order][place] == key)
+        return Rows(len(self.cells), order[place[held]], held, np.ones_like(held))
 
     def values(self, domain: AnyDomain) -> tuple[int, ...] | None:
         return wholes(thaw(self.equals), len(self.cells), f"cells of {list(self.of)}")

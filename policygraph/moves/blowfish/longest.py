@@ -39,7 +39,7 @@ from policygraph.moves.blowfish.problem import (
 )
 from policygraph.moves.blowfish.published import PublishedBound, published_bound
 from policygraph.moves.blowfish.realise import Best, Realiser
-from policygraph.moves.blowfish.records import Verdict, are_neighbours_records
+from policygraph.moves.blowfish.records import RecordVerdict, are_neighbours_records
 from policygraph.moves.blowfish.relation import longest_relation, single_relation
 from policygraph.moves.bracket import Bracket
 
@@ -47,7 +47,7 @@ __all__ = [
     "BlowfishMove",
     "ClassFacts",
     "PublishedBound",
-    "Verdict",
+    "RecordVerdict",
     "are_neighbours_records",
     "blowfish_moves",
     "longest_blowfish",

@@ -1,6 +1,6 @@
 """The neighbour test for two data sets of named records, with the data set that speaks against it.
 
-Owns :func:`are_neighbours_records`, its :class:`Verdict`, and the search for a repair that condition (a) of
+Owns :func:`are_neighbours_records`, its :class:`RecordVerdict`, and the search for a repair that condition (a) of
 He, Machanavajjhala & Ding (2014), Def. 4.1 needs. May import :mod:`policygraph.errors`,
 ``blowfish_problem`` and ``blowfish_minimal``.
 """
@@ -16,11 +16,11 @@ from policygraph.errors import InputError
 from policygraph.moves.blowfish.minimal import differences, length_bound
 from policygraph.moves.blowfish.problem import BlowfishProblem, Transition, Vector, blowfish_problem
 
-__all__ = ["Verdict", "are_neighbours_records", "decide", "find_repair", "is_minimal", "matchings"]
+__all__ = ["RecordVerdict", "are_neighbours_records", "decide", "find_repair", "is_minimal", "matchings"]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RecordVerdict:
     """Whether two data sets are neighbours, why, and the third data set that shows why not.
 
     Parameters
@@ -40,7 +40,7 @@ class Verdict:
 
 def are_neighbours_records(
     d1: Sequence[int], d2: Sequence[int], matrix: Any, adjacency: Any, *, bottom: bool = False
-) -> Verdict:
+) -> RecordVerdict:
     """Decide whether (D1, D2) is a neighbour pair under secret pairs and exact public facts.
 
     The relation is not symmetric: it asks what else D1 could have become.
@@ -54,7 +54,7 @@ def are_neighbours_records(
 
     Returns
     -------
-    Verdict
+    RecordVerdict
         With a third data set when it is one that speaks against the pair.
 
     Raises
@@ -68,7 +68,7 @@ def are_neighbours_records(
     >>> are_neighbours_records([1, 3], [2, 0], [[1, 1, 0, 0]], line).neighbours
     True
     >>> are_neighbours_records([1, 2], [2, 1], [[1, 1, 0, 0]], line)
-    Verdict(neighbours=False, reason='... a smaller set of secret pairs.', instead=(3, 1))
+    RecordVerdict(neighbours=False, reason='... a smaller set of secret pairs.', instead=(3, 1))
 
     Notes
     -----
@@ -80,7 +80,7 @@ def are_neighbours_records(
     return decide(blowfish_problem(matrix, adjacency, bottom=bottom), d1, d2)
 
 
-def decide(problem: BlowfishProblem, d1: Sequence[int], d2: Sequence[int]) -> Verdict:
+def decide(problem: BlowfishProblem, d1: Sequence[int], d2: Sequence[int]) -> RecordVerdict:
     """Decide the same for a problem that has been read; see :func:`are_neighbours_records`."""
     first, second = _values(d1, problem, "d1"), _values(d2, problem, "d2")
     if len(first) != len(second):
@@ -92,16 +92,16 @@ def decide(problem: BlowfishProblem, d1: Sequence[int], d2: Sequence[int]) -> Ve
     changed = [i for i, (x, y) in enumerate(zip(first, second)) if x != y]
     moves = [(first[i], second[i]) for i in changed]
     if any(sum(parts) for parts in zip(*(problem.difference(move) for move in moves))):
-        return Verdict(False, "The two data sets differ in a public fact.")
+        return RecordVerdict(False, "The two data sets differ in a public fact.")
     if not any(problem.adjacency[move] for move in moves):
-        return Verdict(False, "No record changes along a secret pair.")
+        return RecordVerdict(False, "No record changes along a secret pair.")
     idle = [i for i in range(len(first)) if first[i] == second[i]]
     repair = find_repair(problem, moves, [first[i] for i in idle])
     if repair is not None:
         third = list(first)
         for place, vertex in zip([*changed, *idle], repair):
             third[place] = vertex
-        return Verdict(
+        return RecordVerdict(
             False,
             "Another data set with the same public facts changes a smaller set of secret pairs.",
             tuple(third),
@@ -111,13 +111,13 @@ def decide(problem: BlowfishProblem, d1: Sequence[int], d2: Sequence[int]) -> Ve
     if part is not None:
         undone = {rest[j] for j in part}
         third = [x if i in undone else y for i, (x, y) in enumerate(zip(first, second))]
-        return Verdict(
+        return RecordVerdict(
             False,
             "The same secret pairs change, with fewer other records, in another data set with the same public"
             " facts.",
             tuple(third),
         )
-    return Verdict(True, "The changed secret pairs are minimal, and so are the repairs.")
+    return RecordVerdict(True, "The changed secret pairs are minimal, and so are the repairs.")
 
 
 def matchings(

@@ -1,11 +1,8 @@
-"""Reading what callers hand to the move graphs: which vertices are known, and sparse integer changes.
-
-Owns the checks shared by :mod:`bipartite` and :mod:`alternating`.
-"""
+"""Which vertices of a move graph are known, as callers write it. Owns the checks that tables and degrees share."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Any, cast
 
 import numpy as np
@@ -13,19 +10,13 @@ import numpy.typing as npt
 
 from policygraph.errors import InputError
 
-__all__ = ["Change", "Known", "Move", "Part", "as_count", "known_among", "known_mask", "read_change"]
+__all__ = ["Known", "Move", "as_count", "known_mask"]
 
 Known = int | Collection[int] | Collection[bool] | npt.NDArray[Any]
 """Known vertices: how many (then they are the first ones), a boolean array, or their indices."""
 
-Change = tuple[Any, Any, Any]
-"""A sparse change: first ends, second ends, integer values; equal pairs are added up."""
-
 Move = list[tuple[int, int, int]]
 """A change as a list of (first end, second end, value), each pair once, no zeros."""
-
-Part = tuple[int, Move]
-"""A minimal move and how often it occurs in a decomposition."""
 
 Integers = npt.NDArray[np.int64]
 
@@ -104,100 +95,3 @@ def known_mask(known: Known, size: int, name: str) -> npt.NDArray[np.bool_]:
         )
     mask[indices] = True
     return mask
-
-
-def known_among(known: Known, vertices: Integers, name: str) -> npt.NDArray[np.bool_]:
-    """Flag each given vertex whose sum is known.
-
-    Examples
-    --------
-    >>> known_among({5}, np.array([5, 6]), "known").tolist()
-    [True, False]
-    """
-    if isinstance(known, (int, np.integer)):
-        return vertices < as_count(known, name)
-    flags, indices = _flags_or_indices(known, name)
-    if flags is None:
-        return np.isin(vertices, indices)
-    if vertices.size and vertices.max() >= len(flags):
-        raise InputError(
-            f"{name}: vertex {vertices.max()} of the change has no flag; there are {len(flags)}.",
-            code="moves.known",
-            name=name,
-        )
-    return flags[vertices]
-
-
-def _column(values: Iterable[Any], name: str) -> Integers:
-    array = np.asarray(values)
-    if array.size == 0 and array.ndim == 1:
-        return np.empty(0, dtype=np.int64)
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise InputError(
-            f"change: {name} have type {array.dtype} and shape {array.shape}; expected a flat array of "
-            "integers.",
-            code="moves.change",
-        )
-    if array.dtype.kind == "u" and array.size and int(array.max()) >= 1 << 62:
-        raise InputError(
-            f"change: {name} reach {array.max()}; expected integers below 2**62.", code="moves.change"
-        )
-    return array.astype(np.int64)
-
-
-def read_change(change: Change, *, undirected: bool) -> tuple[Integers, Integers, Integers]:
-    """Check a sparse change and bring it to one entry a pair, sorted, without zeros.
-
-    Parameters
-    ----------
-    change
-        Three flat integer arrays of one length: first ends, second ends, values.
-    undirected
-        Whether (u, v) and (v, u) are the same pair, then written with u <= v.
-
-    Returns
-    -------
-    tuple of arrays
-        First ends, second ends, non-zero values.
-
-    Raises
-    ------
-    InputError
-        When lengths or types differ from that, an end is negative, or the sum of absolute values could leave
-        64-bit integers.
-
-    Examples
-    --------
-    >>> [part.tolist() for part in read_change(([1, 0, 1], [0, 1, 2], [1, 1, -1]), undirected=True)]
-    [[0, 1], [1, 2], [2, -1]]
-    """
-    if len(change) != 3:
-        raise InputError(
-            f"change has {len(change)} parts: expected (first ends, second ends, values).",
-            code="moves.change",
-        )
-    first, second, value = (_column(c, n) for c, n in zip(change, ("first ends", "second ends", "values")))
-    if not len(first) == len(second) == len(value):
-        raise InputError(
-            f"change: {len(first)} first ends, {len(second)} second ends and {len(value)} values; expected "
-            "equally many.",
-            code="moves.change",
-        )
-    if not len(first):
-        return first, second, value
-    if min(first.min(), second.min()) < 0:
-        raise InputError("change: a vertex is negative; expected indices >= 0.", code="moves.change")
-    if max(int(value.max()), -int(value.min())) * len(value) >= 1 << 62:
-        raise InputError(
-            "change: values too large to be added up in 64 bits; divide them first.", code="moves.change"
-        )
-    if undirected:
-        first, second = np.minimum(first, second), np.maximum(first, second)
-    order = np.lexsort((second, first))
-    first, second, value = first[order], second[order], value[order]
-    new = np.ones(len(first), dtype=np.bool_)
-    new[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
-    starts = np.flatnonzero(new)
-    value = np.add.reduceat(value, starts)
-    keep = value != 0
-    return first[starts][keep], second[starts][keep], value[keep]

@@ -1,1 +1,1 @@
-"""Moves under two public cuboids or directed degrees: closed walks in a bipartite graph; start at ``changes``."""
+"""Moves under two public cuboids or directed degrees: closed walks in a bipartite graph; start at ``closed_form``."""

@@ -223,7 +223,7 @@ def _undirected(policy: Policy, facts: Sequence[Any]) -> Degree:
 
 
 def _directed(policy: Policy, facts: Sequence[Any]) -> Degree:
-    from policygraph.moves.two_way.changes import longest_bipartite_move
+    from policygraph.moves.two_way.closed_form import longest_bipartite_move
 
     network: Any = policy.domain
     masks = {side: np.zeros(network.order, dtype=bool) for side in ("out", "in")}

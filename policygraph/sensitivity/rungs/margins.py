@@ -73,7 +73,7 @@ def _one_total(reduced: Reduced, norm: Norm) -> Bracket[Witness]:
 
 
 def _two_margins(reduced: Reduced, norm: Norm) -> Bracket[Witness]:
-    from policygraph.moves.two_way.changes import longest_bipartite_move
+    from policygraph.moves.two_way.closed_form import longest_bipartite_move
 
     left, right = (sorted(names) for names in reduced.known)
     rows, columns = prod(reduced.shape[a] for a in left), prod(reduced.shape[a] for a in right)
