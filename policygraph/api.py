@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from policygraph.curator.asked import Identity, identify, read, request_of
+from policygraph.curator.asked import Identity, cells_looked_at, identify, read, request_of
 from policygraph.curator.counting.given import read_data
 from policygraph.curator.histogram import named
-from policygraph.curator.ledger import Account, Ledger
+from policygraph.curator.ledger import Account, ChargedPart, Ledger
 from policygraph.curator.noise import KeyedRng, Rng, SecureRng
 from policygraph.errors import ConstraintError, InputError
 from policygraph.exact import Exact
@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 ASKED = "Asked for:"
+APART = "This charge is not added to charges"
 
 
 def _ready(
@@ -328,12 +329,14 @@ def _charged(
                 name=None if dataset == account else dataset,
                 content=known.account,
                 description=ready.policy.to_spec(),
+                part=_part(ready, known),
                 compose_policies=compose_policies,
                 note=f"{ready.mechanism}: {ready.query!r}",
             )
         if begun.release is None:
             tell("drawing the noise")
             made = _as_asked(ready.run(counts, noise_source(begun.key, wanted, source)), asked, ready.loss)
+            made = _beside(made, begun.apart)
             body = made.to_bytes()
             tell("recording the release")
             room.let_go()
@@ -351,6 +354,21 @@ def _charged(
     unlimited = after.limit is None and after.charges == 1
     unlimited = unlimited and any(other.limit is not None for other in book.datasets())
     return Outcome(made, False, after, unlimited)
+
+
+def _part(ready: Calibrated, known: Identity) -> ChargedPart | None:
+    """The part of the table that a charge is for, where the release depends on no other."""
+    cells = cells_looked_at(ready)
+    return None if cells is None else ChargedPart.of(known.content, cells)
+
+
+def _beside(made: Release, apart: tuple[int, ...]) -> Release:
+    """Say in a release which earlier charges of the ledger its own is not added to."""
+    if not apart:
+        return made
+    shown = ", ".join(map(str, apart[:5])) + (", ..." if len(apart) > 5 else "")
+    line = f"{APART} {shown} of the ledger: no move of the policy touches the cells of both."
+    return replace(made, record={**made.record, "stages": [*made.record["stages"], line]})
 
 
 def noise_source(key: bytes | None, request: str, source: Rng) -> Rng:

@@ -44,6 +44,8 @@ def show(ledger: Path = LEDGER, as_json: bool = AS_JSON) -> None:
             "" if account.limit is None else f", left {'nothing' if account.left is None else account.left}"
         )
         typer.echo(f"{title}: {limit}, spent {spent}{left}")
+        for share in account.parts:
+            typer.echo(f"  {share}")
 
 
 @app.command("set", epilog="Example: policygraph budget set budget.db people.csv --name people --epsilon 2")

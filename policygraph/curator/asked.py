@@ -16,6 +16,7 @@ from types import FunctionType, MemberDescriptorType
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from policygraph.curator.counting.files import fetched, folders_of, resolve_all
 from policygraph.curator.counting.given import is_histogram, read_data
@@ -24,19 +25,24 @@ from policygraph.curator.counting.reading import Files, are_paths, how_read, is_
 from policygraph.curator.counting.source import Source as Records
 from policygraph.curator.counting.source import open_source, stamps_of
 from policygraph.curator.histogram import DENSE, Histogram, MeasuredCounts, digest
-from policygraph.curator.ledger.records import request_fingerprint
+from policygraph.curator.ledger.accounts import request_fingerprint
 from policygraph.curator.noise.rng import Rng
 from policygraph.errors import DataError, InputError
+from policygraph.mechanisms.additive import Additive
+from policygraph.mechanisms.base import Calibrated
 from policygraph.model.domain import Network
 from policygraph.model.loss import Loss
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
+from policygraph.model.queries.matrices import MatrixQuery
 from policygraph.model.queries.measures import MeasureQuery
+from policygraph.sensitivity.coupling import CELLS
 
 __all__ = [
     "VERSION",
     "Identity",
     "UnknowableError",
+    "cells_looked_at",
     "files_by_bytes",
     "identify",
     "mechanism_as_asked",
@@ -225,6 +231,29 @@ def _name(kind: type) -> str:
     # Where a class of the library stands may change; what it is called may not.
     home = "policygraph" if _ours(kind) else kind.__module__
     return f"{home}.{kind.__qualname__}"
+
+
+def cells_looked_at(ready: Calibrated) -> npt.NDArray[np.int64] | None:
+    """The cells that alone decide what a mechanism lets out, beside numbers that are equal for all neighbours; None: any cell may.
+
+    Only for mechanisms and queries of the library of which this is known: independent noise on the answers of a matrix, which are
+    sums over the cells with a column that is not zero.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"age": 5})
+    >>> query = pg.queries.ranges(domain, [(1, 2)])
+    >>> cells_looked_at(pg.Laplace().calibrate(query, pg.Policy(domain), pg.Epsilon(1)))
+    array([1, 2])
+    """
+    query = ready.query
+    if not (isinstance(ready, Additive) and _ours(type(ready)) and type(query) is MatrixQuery):
+        return None
+    if query.domain.size > CELLS:
+        return None
+    found = np.flatnonzero(query.column_norms(np.arange(query.domain.size), "l1"))
+    return None if len(found) == query.domain.size else found
 
 
 class Fingerprinted(Protocol):

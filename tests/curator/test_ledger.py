@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policygraph.curator.ledger import Ledger, request_fingerprint
-from policygraph.curator.ledger.rules import Limit, Spending, tally
-from policygraph.curator.ledger.statement import state
+from policygraph.curator.ledger.rules import Limit, Spending, state, tally
 from policygraph.errors import BudgetError, InputError, LedgerError
 from policygraph.model.loss import Epsilon, EpsilonDelta, Rho
 from tests.oracles.ledger import Book

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from policygraph.curator.ledger import Ledger, schema, store
+from policygraph.curator.ledger import ChargedPart, Ledger, schema, store
 from policygraph.errors import BudgetError, LedgerError
 from policygraph.model.loss import Epsilon, Rho
 from tests.paths import ROOT
@@ -149,6 +149,9 @@ def unsealed(path):
         "UPDATE keys SET key = zeroblob(32)",
         "DELETE FROM keys",
         "INSERT INTO keys VALUES (3, zeroblob(32))",
+        "UPDATE parts SET cells = '[[0,1]]'",
+        "DELETE FROM parts",
+        "INSERT INTO parts VALUES (1, 'x', '[[0,0]]')",
         "UPDATE marks SET digest = '00' WHERE number = 2",
         "DELETE FROM marks WHERE number = (SELECT max(number) FROM marks)",
         "DELETE FROM marks",
@@ -163,7 +166,8 @@ def unsealed(path):
     ],
 )
 def test_changed_content_breaks_a_seal(path, change):
-    Ledger(path).begin(DATA, P, Epsilon("1/3"), "waiting", key=bytes(range(32)))
+    part = ChargedPart.of("read", [1, 2])
+    Ledger(path).begin(DATA, P, Epsilon("1/3"), "waiting", key=bytes(range(32)), part=part)
     with unsealed(path) as db:
         for each in change.split("; "):
             if "CREATE TRIGGER" in change:
@@ -176,9 +180,21 @@ def test_changed_content_breaks_a_seal(path, change):
 
 def test_every_text_of_the_file_is_under_seal(path):
     """Any value of any row, changed by itself, is noticed; the row of the identity is under the seal of all."""
-    Ledger(path).begin(DATA, P, Epsilon("1/3"), "waiting", key=bytes(range(32)))
+    part = ChargedPart.of("read", [1, 2])
+    Ledger(path).begin(DATA, P, Epsilon("1/3"), "waiting", key=bytes(range(32)), part=part)
     good = path.read_bytes()
-    tables = ("ledger", "datasets", "policies", "entries", "stored", "chunks", "keys", "marks", "head")
+    tables = (
+        "ledger",
+        "datasets",
+        "policies",
+        "entries",
+        "stored",
+        "chunks",
+        "parts",
+        "keys",
+        "marks",
+        "head",
+    )
     tried = 0
     with sqlite3.connect(path) as db:
         columns = {table: [row[1] for row in db.execute(f"PRAGMA table_info({table})")] for table in tables}
@@ -358,7 +374,7 @@ def test_a_disk_that_stops_taking_bytes_gives_no_charge(path):
 def test_a_disk_that_is_really_full_gives_no_charge():
     folder = Path(tempfile.mkdtemp())
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=128k", "none", folder], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=192k", "none", folder], capture_output=True, check=False
     )
     if mounted.returncode:
         folder.rmdir()

@@ -11,15 +11,18 @@ import subprocess
 import sys
 import textwrap
 import threading
+from contextlib import closing
+from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import policygraph as pg
-from policygraph.curator.ledger import Ledger, schema, store
+from policygraph.curator.ledger import ChargedPart, Ledger, schema, store
 from policygraph.curator.noise import KeyedRng
 from policygraph.errors import LedgerError
-from policygraph.model.loss import Epsilon
+from policygraph.model.loss import Epsilon, Rho
 from policygraph.release.release import Release
 from tests.oracles import ledger_layout2
 
@@ -378,6 +381,64 @@ def test_a_damaged_ledger_of_the_layout_before_is_refused_unchanged(tmp_path, ch
         db.execute(sql)
     db.commit()
     db.close()
+    before = path.read_bytes()
+    with pytest.raises(LedgerError) as problem:
+        Ledger(path)
+    assert problem.value.code == "ledger.damaged"
+    assert path.read_bytes() == before
+
+
+def ledger_of_layout_3(path):
+    """A book that version 0.1 wrote with layout 3: a limit, three charges, one release, one key that waits."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.executescript((Path(__file__).parents[1] / "data" / "ledger-layout-3.sql").read_text())
+        db.execute("PRAGMA application_id = 1346849860")
+        db.execute("PRAGMA user_version = 3")
+
+
+def test_a_ledger_of_layout_3_is_brought_up_to_date(tmp_path):
+    path = tmp_path / "budget.db"
+    ledger_of_layout_3(path)
+    for _ in range(2):
+        ledger = Ledger(path)
+        assert [entry.status for entry in ledger.history()] == ["limit", "completed", "charged", "charged"]
+        assert [entry.cells for entry in ledger.history()] == [None] * 4
+        assert ledger.recorded("r1") == b"first"
+        assert ledger.find("r2").key == bytes(range(32))
+        told = ledger.statement("people")
+        assert told.per_policy == {
+            "policy-p": Rho(Fraction(1, 100) + Fraction(1, 18)),
+            "policy-q": Epsilon("1/4"),
+        }
+        assert ledger.account("people").parts == ()
+    ledger.charge("people", "policy-p", Epsilon("1/9"), "r4", part=ChargedPart.of("read", [0]))
+    assert [entry.cells for entry in Ledger(path).history()][-1] == "[[0,0]]"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE stored SET time = 'x' WHERE number = 2",
+        "UPDATE chunks SET body = x'00'",
+        'UPDATE entries SET loss = \'{"epsilon":"1/9"}\' WHERE number = 2',
+        "UPDATE marks SET subject = '9' WHERE number = 4",
+        "UPDATE datasets SET name = 'persons'",
+        "UPDATE head SET entries = 3",
+        "DELETE FROM keys",
+        "CREATE TABLE parts (number, reading, cells)",
+    ],
+)
+def test_a_damaged_ledger_of_layout_3_is_refused_unchanged(tmp_path, change):
+    path = tmp_path / "budget.db"
+    ledger_of_layout_3(path)
+    with closing(sqlite3.connect(path)) as db:
+        triggers = db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for name, _ in triggers:
+            db.execute(f"DROP TRIGGER {name}")
+        db.execute(change)
+        for _, sql in triggers:
+            db.execute(sql)
+        db.commit()
     before = path.read_bytes()
     with pytest.raises(LedgerError) as problem:
         Ledger(path)

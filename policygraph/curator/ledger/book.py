@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from policygraph.curator.ledger import accounts, schema, store
-from policygraph.curator.ledger.accounts import Figures, label
-from policygraph.curator.ledger.records import Account, Charge, Entry, RecordedRequest, canonical_json
-from policygraph.curator.ledger.rules import Limit, tally
-from policygraph.curator.ledger.statement import Statement, Stretch, state
+from policygraph.curator.ledger.accounts import Account, Charge, Entry, Figures, RecordedRequest, label
+from policygraph.curator.ledger.rules import ChargedPart, Limit, Statement, Stretch, state
+from policygraph.curator.ledger.schema import canonical_json
 from policygraph.errors import InputError, LedgerError
 from policygraph.model.loss import Epsilon, EpsilonDelta, Loss, Rho, Target
 
@@ -200,6 +199,7 @@ class Ledger:
         name: str | None = None,
         content: str | None = None,
         description: Mapping[str, Any] | None = None,
+        part: ChargedPart | None = None,
         compose_policies: bool = False,
         note: str = "",
     ) -> Charge:
@@ -222,6 +222,9 @@ class Ledger:
             account, also without the name. Kept keyed.
         description
             The policy as JSON values, kept once per policy.
+        part
+            The cells that alone decide the answer, beside numbers that are equal for all neighbours; None for all cells. Charges on parts that no
+            move of the policy touches together do not add up. Its reading is kept keyed.
         compose_policies
             Accept that the data set is released under a further policy. :meth:`statement` then says what
             remains protected.
@@ -238,7 +241,7 @@ class Ledger:
             released.
         """
         return self.begin(
-            dataset, policy, loss, request, name=name, content=content, description=description,
+            dataset, policy, loss, request, name=name, content=content, description=description, part=part,
             compose_policies=compose_policies, note=note, once=False,
         ).charge  # fmt: skip
 
@@ -255,6 +258,7 @@ class Ledger:
         name: str | None = None,
         content: str | None = None,
         description: Mapping[str, Any] | None = None,
+        part: ChargedPart | None = None,
         compose_policies: bool = False,
         note: str = "",
     ) -> RecordedRequest:
@@ -269,7 +273,7 @@ class Ledger:
             Whether a request that has a charge, completed or with a key, is not charged again.
         room
             Room on the disk that is held for the release; checked before the charge.
-        dataset, policy, loss, request, name, content, description, compose_policies, note
+        dataset, policy, loss, request, name, content, description, part, compose_policies, note
             As in :meth:`charge`.
 
         Raises
@@ -282,6 +286,9 @@ class Ledger:
         text = canonical_json(loss.to_json(), "loss")
         about = canonical_json(dict(description or {}), "description")
         wanted = accounts.keyed(self._secret, label(request, "request"))
+        if part is not None:
+            part = ChargedPart(accounts.keyed(self._secret, part.reading), part.cells)
+        self._compare_parts(dataset, policy, about, loss, part)
         with self._open(write=True) as db:
             found = self._found(db, wanted) if once else None
             if found is not None:
@@ -290,10 +297,11 @@ class Ledger:
                 room.fits(db)
             known = self._figures(db, dataset)
             held = None if content is None else self._held(db, content, known)
-            further = bool(known.spendings) and policy not in known.spendings
+            further = bool(known.posted) and policy not in known.posted
             if further and not compose_policies:
                 raise accounts.further_policy(known, policy, loss)
-            fits = known.rule is None or known.rule.admits(known.total + tally([(loss, 1)]))
+            after = known.with_charge(policy, about, loss, part)
+            fits = known.rule is None or known.rule.admits(after.total)
             if fits:
                 accounts.register(db, known.dataset, known.name, name)
                 if not db.execute("SELECT 1 FROM policies WHERE policy = ?", (policy,)).fetchone():
@@ -303,13 +311,23 @@ class Ledger:
                     db, what="charge", dataset=known.dataset, policy=policy, loss=text, request=wanted,
                     content=held, composed=further, note=str(note),
                 )  # fmt: skip
+                if part is not None:
+                    schema.put_part(db, number, part.reading, part.cells)
                 if key is not None:
                     schema.put_key(db, number, key)
         if not fits:
-            raise accounts.exceeded(known, loss)
-        return RecordedRequest(
-            Charge(self.identity, number, known.dataset, policy, loss, time, seal), True, key
-        )
+            raise accounts.exceeded(known, policy, loss, part)
+        charge = Charge(self.identity, number, known.dataset, policy, loss, time, seal)
+        return RecordedRequest(charge, True, key, apart=known.apart(policy, after.descriptions[policy], part))
+
+    def _compare_parts(
+        self, dataset: str, policy: str, about: str, loss: Loss, part: ChargedPart | None
+    ) -> None:
+        """Find out which cells change together under the policies of an account before its file is locked; it is remembered."""
+        with self._open() as db:
+            known = self._figures(db, dataset)
+        if part is not None or known.on_parts:
+            _ = known.with_charge(policy, about, loss, part).total
 
     def find(self, request: str) -> RecordedRequest | None:
         """Give the latest charge for a request that is completed or waits with its key; None if there is none.

@@ -1,20 +1,41 @@
-"""How charges add up and when one more fits a limit: exact arithmetic, no file.
+"""How charges add up, when one more fits a limit, and what remains protected: exact arithmetic, no file.
 
-Owns the composition rules of the ledger; ``docs/explanation/proofs/composition.md`` proves them. May import ``errors``,
-``exact`` and ``model.loss``.
+Owns the composition rules of the ledger. ``docs/explanation/proofs/composition.md`` proves those for sums and several policies,
+``docs/explanation/proofs/parallel-composition.md`` the one for parts of a table that no move touches together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
-from policygraph.errors import BudgetError
+from policygraph.errors import BudgetError, InputError, PolicyGraphError
 from policygraph.exact import sqrt_down
 from policygraph.model.loss import Epsilon, EpsilonDelta, Loss, Rho, Target
 
-__all__ = ["NOTHING", "Limit", "Spending", "tally"]
+if TYPE_CHECKING:
+    from policygraph.sensitivity.coupling import MoveCover
+
+__all__ = [
+    "NOTHING",
+    "ChargedPart",
+    "Limit",
+    "Posted",
+    "Spending",
+    "Statement",
+    "Stretch",
+    "compose",
+    "cover_of",
+    "state",
+    "tally",
+]
+
+MOST_RUNS = 10_000
+"""Most runs of cells that a part is written with."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +86,137 @@ def tally(charges: Iterable[tuple[Loss, int]]) -> Spending:
         rho = loss.value * loss.value / 2 if isinstance(loss, Epsilon) else loss.value
         total += Spending(None if pure is None else pure * times, rho * times)
     return total
+
+
+@dataclass(frozen=True)
+class ChargedPart:
+    """The cells that a release looked at, of data that were read in one way.
+
+    Attributes
+    ----------
+    reading
+        What the data and the way they were read are known by: charges on other data, or on the same data read differently, add up
+        with this one whatever their cells are, since one person may be in both.
+    cells
+        First and last cell of each run of neighbouring cells, as JSON.
+    """
+
+    reading: str
+    cells: str
+
+    @classmethod
+    def of(cls, reading: str, cells: Iterable[int]) -> ChargedPart | None:
+        """Write down a part; None for no cells or for too many runs of cells, and then the charge counts for all cells.
+
+        Examples
+        --------
+        >>> ChargedPart.of("", [3, 1, 2, 7])
+        ChargedPart(reading='', cells='[[1,3],[7,7]]')
+        """
+        import numpy as np
+
+        listed = np.unique(np.asarray(list(cells), dtype=np.int64))
+        starts = np.flatnonzero(np.diff(listed, prepend=-2) > 1)
+        if not 0 < len(starts) <= MOST_RUNS:
+            return None
+        ends = np.append(starts[1:], len(listed)) - 1
+        runs = [[int(listed[a]), int(listed[b])] for a, b in zip(starts, ends, strict=True)]
+        return cls(reading, json.dumps(runs, separators=(",", ":")))
+
+    @property
+    def runs(self) -> list[tuple[int, int]]:
+        """First and last cell of each run."""
+        return [(int(first), int(last)) for first, last in json.loads(self.cells)]
+
+    @property
+    def indices(self) -> Any:
+        """The cells as an array."""
+        import numpy as np
+
+        return np.concatenate([np.arange(first, last + 1) for first, last in self.runs])
+
+    def __str__(self) -> str:
+        runs = self.runs
+        named = [str(first) if first == last else f"{first} to {last}" for first, last in runs[:3]]
+        more = [f"{len(runs) - 3} more runs"] if len(runs) > 3 else []
+        return ("cell " if runs == [(runs[0][0],) * 2] else "cells ") + ", ".join([*named, *more])
+
+
+@dataclass(frozen=True)
+class Posted:
+    """Equal charges under one policy: their loss, how many there are, and the part that they looked at (None: any cell)."""
+
+    loss: Loss
+    times: int = 1
+    part: ChargedPart | None = None
+
+
+@lru_cache(maxsize=4)
+def cover_of(policy: str, description: str) -> MoveCover | None:
+    """Which cells can change together under a policy that the ledger has on record; None when that cannot be told.
+
+    Parameters
+    ----------
+    policy
+        Fingerprint of the policy; a description that is of another one is not used.
+    description
+        The policy as JSON.
+    """
+    from policygraph.model.policy import Policy
+    from policygraph.sensitivity.coupling import MoveCover
+
+    try:
+        made = Policy.from_spec(json.loads(description))
+        return MoveCover.of(made) if made.fingerprint == policy else None
+    except (PolicyGraphError, LookupError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def compose(
+    charges: Sequence[Posted], policy: str, description: str, at: ChargedPart | None = None
+) -> Spending:
+    """What charges under one policy come to: the largest sum over charges that one move can touch.
+
+    Parameters
+    ----------
+    charges
+        All charges under the policy.
+    policy, description
+        Fingerprint of the policy, and the policy as JSON.
+    at
+        Only what a further charge on this part would be added to.
+
+    Notes
+    -----
+    Charges without a part, and charges on parts of different data, are taken to be touched by every move.
+    """
+    total = tally((each.loss, each.times) for each in charges if each.part is None)
+    readings: dict[str, list[Posted]] = {}
+    for each in charges:
+        if each.part is not None:
+            readings.setdefault(each.part.reading, []).append(each)
+    for reading, mine in readings.items():
+        here = at if at is not None and at.reading == reading else None
+        total += _largest(mine, here, policy, description)
+    return total
+
+
+def _largest(charges: Sequence[Posted], at: ChargedPart | None, policy: str, description: str) -> Spending:
+    """The largest sum over charges on parts of one table that one move can touch, of moves that touch a given part."""
+    parts = list(dict.fromkeys(each.part for each in charges if each.part is not None))
+    compared = parts if at is None or at in parts else [*parts, at]
+    cover = cover_of(policy, description) if len(compared) > 1 else None
+    if cover is None:
+        return tally((each.loss, each.times) for each in charges)
+    sums = [NOTHING]
+    for group in cover.together([part.indices for part in compared]):
+        touched = [compared[place] for place in group]
+        if at is None or at in touched:
+            sums.append(tally((each.loss, each.times) for each in charges if each.part in touched))
+    # A loss in rho has no epsilon, and neither has a maximum over sums of which one is in rho.
+    pure = [each.pure for each in sums if each.pure is not None]
+    all_pure = all(isinstance(each.loss, Epsilon) for each in charges)
+    return Spending(max(pure) if all_pure else None, max(each.rho for each in sums))
 
 
 @dataclass(frozen=True)
@@ -169,3 +321,112 @@ class Limit:
             pure = self._pure - spending.pure
         best = max(pure, sqrt_down(2 * rho))
         return Epsilon.at_most(best) if best > 0 else None
+
+
+Stretch = Mapping[tuple[str, str], int | None]
+"""For policies (P, Q): the most steps of Q that lie between P-neighbours, or None if some have no path."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """The loss on a data set, for each policy, for their common pairs, and for all pairs.
+
+    Parameters
+    ----------
+    dataset, name
+        The keyed name in the ledger and the human one.
+    limit
+        The limit that is set, if any.
+    per_policy
+        For each policy fingerprint the loss of the releases made under it, seen alone.
+    intersection
+        The loss of all releases together for pairs that are secret under every one of the policies.
+    union
+        The same for pairs that are secret under at least one policy, or None: no bound is known, because a
+        release under one policy may tell apart a pair that is secret under another only.
+    """
+
+    dataset: str
+    name: str | None
+    limit: Target | None
+    per_policy: Mapping[str, Loss]
+    intersection: Loss | None
+    union: Loss | None
+
+    def __str__(self) -> str:
+        title = self.name or self.dataset
+        if self.intersection is None:
+            return f"Data set {title}: nothing was released."
+        if len(self.per_policy) == 1:
+            (policy,) = self.per_policy
+            return f"Data set {title}: {self.intersection} for the secret pairs of policy {policy}."
+        lines = [f"Data set {title} was released under {len(self.per_policy)} policies."]
+        lines += [f"  Releases under {policy} alone: {loss}." for policy, loss in self.per_policy.items()]
+        lines.append(f"  All releases, for pairs secret under every one of them: {self.intersection}.")
+        if self.union is None:
+            lines.append(
+                "  All releases, for pairs secret under only some of them: no guarantee. The releases under "
+                "a policy that does not protect a pair may tell its two sides apart."
+            )
+        else:
+            lines.append(f"  All releases, for pairs secret under at least one of them: {self.union}.")
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """Write the statement as plain JSON values."""
+        return {
+            "dataset": self.dataset,
+            "name": self.name,
+            "limit": self.limit and self.limit.to_json(),
+            "per_policy": {policy: loss.to_json() for policy, loss in self.per_policy.items()},
+            "intersection": self.intersection and self.intersection.to_json(),
+            "union": self.union and self.union.to_json(),
+            "text": str(self),
+        }
+
+
+def state(
+    dataset: str,
+    name: str | None,
+    limit: Target | None,
+    spendings: Mapping[str, Spending],
+    stretch: Stretch | None = None,
+) -> Statement:
+    """Compose what was spent under each policy.
+
+    Notes
+    -----
+    A P-neighbour pair that is joined by at most k steps of Q loses at most k times epsilon_Q (or k squared
+    times rho_Q) through the releases under Q, so that with all stretches known the loss for the pairs of P is
+    the sum over Q, and the loss for the union is the largest of these sums. Without a stretch nothing is
+    assumed: a pair of P may have no Q-path at all.
+    """
+    steps = {(policy, policy): 1 for policy in spendings} | _checked(stretch or {})
+    total = sum(spendings.values(), NOTHING)
+    per_pair: list[Spending] = []
+    for mine in spendings:
+        parts = [(steps.get((mine, other)), spending) for other, spending in spendings.items()]
+        reached = [spending.over(count) for count, spending in parts if count is not None]
+        if len(reached) == len(parts):
+            per_pair.append(sum(reached, NOTHING))
+    union = None
+    if per_pair and len(per_pair) == len(spendings):
+        # Every sum ranges over all policies, so either all of them are pure or none is.
+        pure = [part.pure for part in per_pair if part.pure is not None]
+        union = Spending(max(pure) if pure else None, max(part.rho for part in per_pair)).loss
+    losses = {policy: spending.loss for policy, spending in spendings.items()}
+    shares = {policy: loss for policy, loss in losses.items() if loss is not None}
+    return Statement(dataset, name, limit, shares, total.loss, union)
+
+
+def _checked(stretch: Stretch) -> dict[tuple[str, str], int | None]:
+    for pair, steps in stretch.items():
+        if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or steps < 1):
+            raise InputError(
+                f"stretch of {pair!r} is {steps!r}: expected a whole number of steps >= 1, or None "
+                "where no path is known.",
+                code="ledger.stretch",
+                pair=pair,
+                steps=steps,
+            )
+    return dict(stretch)

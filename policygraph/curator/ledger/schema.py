@@ -1,10 +1,9 @@
-"""The tables of a ledger file, the seals of its lines, and the checks that trust rests on.
+"""The tables of a ledger file, the seals of its lines, the checks that trust rests on, and the layouts before.
 
-Owns the layout (``VERSION``) and its verification. May import ``errors`` and ``records``; gets an open
-connection from ``store``; ``upgrade`` brings files of the layout before to this one.
+Owns the layout (``VERSION``), its verification, and :func:`upgrade`; gets an open connection from ``store``.
 
 Entries and marks are append-only. An entry is a limit or a charge; a mark says what a data set is called, how a policy reads,
-which key a charge waits with, and which release it was completed with. Each carries a digest over its own content and
+which cells a charge is for, which key it waits with, and which release it was completed with. Each carries a digest over its own content and
 the digest before it, and the head says how many of each there are and how they end, under the key of the ledger: a changed, reordered, added or
 missing line is noticed. The seals guard against accidents and careless hands, not against an owner who
 rewrites the whole file or brings back an old copy: a ledger is only as honest as its keeper.
@@ -14,39 +13,37 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import secrets
 import sqlite3
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from policygraph.curator.ledger.records import canonical_json
-from policygraph.errors import LedgerError
+from policygraph.errors import InputError, LedgerError
 from policygraph.version import __version__
 
 __all__ = [
     "APPLICATION_ID",
-    "CHUNK",
-    "ENTRY_COLUMNS",
-    "TABLES",
+    "OLD",
     "VERSION",
     "append",
     "body_of",
+    "canonical_json",
     "check_head",
     "create_tables",
-    "erase_key",
-    "faults_of_entries",
-    "key_digest",
     "mark",
-    "now",
     "put_key",
+    "put_part",
     "seal_head",
-    "squeeze",
     "store_release",
+    "upgrade",
     "verify",
 ]
 
 APPLICATION_ID = 0x50474C44
-VERSION = 3
+VERSION = 4
+OLD = (2, 3)
+"""Layouts that :func:`upgrade` reads."""
 CHUNK = 1 << 24
 """Bytes of a release in one row: one value of the file cannot hold more than some 10^9."""
 ENTRY_COLUMNS = (
@@ -75,10 +72,12 @@ TABLES = (
     """CREATE TABLE chunks (
         number INTEGER NOT NULL REFERENCES stored (number), place INTEGER NOT NULL, body BLOB NOT NULL,
         PRIMARY KEY (number, place))""",
+    """CREATE TABLE parts (
+        number INTEGER PRIMARY KEY REFERENCES entries (number), reading TEXT NOT NULL, cells TEXT NOT NULL)""",
     """CREATE TABLE keys (number INTEGER PRIMARY KEY REFERENCES entries (number), key BLOB NOT NULL)""",
     """CREATE TABLE marks (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
-        what TEXT NOT NULL CHECK (what IN ('dataset', 'policy', 'key', 'release')),
+        what TEXT NOT NULL CHECK (what IN ('dataset', 'policy', 'part', 'key', 'release')),
         subject TEXT NOT NULL, digest TEXT NOT NULL, seal TEXT NOT NULL)""",
     """CREATE TABLE head (
         only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
@@ -90,10 +89,41 @@ TABLES = (
     *(
         f"""CREATE TRIGGER {table}_{verb.lower()} BEFORE {verb} ON {table}
         BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"""
-        for table in ("entries", "stored", "chunks", "marks")
+        for table in ("entries", "stored", "chunks", "parts", "marks")
         for verb in ("UPDATE", "DELETE")
     ),
 )
+
+
+_SINCE_3 = ("stored", "chunks", "parts", "keys", "marks", "head")
+_RELEASES = (
+    """CREATE TABLE releases (
+        number INTEGER PRIMARY KEY REFERENCES entries (number),
+        time TEXT NOT NULL, body BLOB NOT NULL, digest TEXT NOT NULL)""",
+    *(
+        f"""CREATE TRIGGER releases_{verb.lower()} BEFORE {verb} ON releases
+        BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"""
+        for verb in ("UPDATE", "DELETE")
+    ),
+)
+
+
+def canonical_json(value: object, name: str) -> str:
+    """Write a value as JSON in the one form that equal values share.
+
+    Raises
+    ------
+    InputError
+        If the value is not made of JSON values.
+    """
+    try:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+    except (TypeError, ValueError) as cause:
+        raise InputError(
+            f"{name}={value!r}: expected JSON values (text, whole numbers, lists, mappings).",
+            code="ledger.not-json",
+            value=value,
+        ) from cause
 
 
 def now() -> str:
@@ -156,6 +186,12 @@ def mark(connection: sqlite3.Connection, what: str, subject: str, *content: obje
     digest = _keyed(connection, what, subject, *content)
     seal = _keyed(connection, previous, number + 1, what, subject, digest)
     connection.execute("INSERT INTO marks VALUES (?, ?, ?, ?, ?)", (number + 1, what, subject, digest, seal))
+
+
+def put_part(connection: sqlite3.Connection, number: int, reading: str, cells: str) -> None:
+    """Keep beside a charge which cells it is for, in the transaction of the charge."""
+    connection.execute("INSERT INTO parts VALUES (?, ?, ?)", (number, reading, cells))
+    mark(connection, "part", str(number), reading, cells)
 
 
 def key_digest(key: bytes) -> str:
@@ -246,7 +282,11 @@ def verify(connection: sqlite3.Connection) -> None:
     LedgerError
         With the first few faults found.
     """
-    faults = list(_faults(connection))[:5]
+    _refuse(_faults(connection, VERSION))
+
+
+def _refuse(found: Iterator[str]) -> None:
+    faults = list(found)[:5]
     if faults:
         raise LedgerError(
             f"The ledger is damaged: {'; '.join(faults)}. Nothing was changed. Restore the latest copy of the "
@@ -256,9 +296,32 @@ def verify(connection: sqlite3.Connection) -> None:
         )
 
 
-def _faults(connection: sqlite3.Connection) -> Iterator[str]:
-    layout = {squeeze(sql) for (sql,) in connection.execute("SELECT sql FROM sqlite_master") if sql}
-    expected = {squeeze(sql) for sql in TABLES} | {squeeze("CREATE TABLE sqlite_sequence(name,seq)")}
+def _tables(version: int) -> list[str]:
+    """The statements that made a file of a layout."""
+    if version == VERSION:
+        return list(TABLES)
+    kept = [
+        sql.replace("'policy', 'part', 'key'", "'policy', 'key'")
+        for sql in TABLES
+        if not _is_of(sql, ("parts",) if version == 3 else _SINCE_3)
+    ]
+    return kept if version == 3 else [*kept, *_RELEASES]
+
+
+def _is_of(statement: str, tables: Sequence[str]) -> bool:
+    words = _squeeze(statement)
+    return any(f"TABLE{name}(" in words or f"ON{name}BEGIN" in words for name in tables)
+
+
+def _squeeze(sql: str) -> str:
+    """A statement without its white space."""
+    return "".join(sql.split())
+
+
+def _faults(connection: sqlite3.Connection, version: int) -> Iterator[str]:
+    """What is wrong with a file of a layout, as the version that wrote it would have found."""
+    layout = {_squeeze(sql) for (sql,) in connection.execute("SELECT sql FROM sqlite_master") if sql}
+    expected = {_squeeze(sql) for sql in (*_tables(version), "CREATE TABLE sqlite_sequence(name,seq)")}
     if layout != expected:
         yield "its tables are not those of a ledger"
         return
@@ -272,14 +335,61 @@ def _faults(connection: sqlite3.Connection) -> Iterator[str]:
     if connection.execute("SELECT count(*) FROM ledger").fetchone() != (1,):
         yield "its identity is missing"
         return
-    yield from faults_of_entries(connection)
-    yield from _faults_of_marks(connection)
+    yield from _faults_of_entries(connection)
+    if version == 2:
+        for number, body, digest in connection.execute("SELECT number, body, digest FROM releases"):
+            if not isinstance(body, bytes) or hashlib.sha256(body).hexdigest() != digest:
+                yield f"the release of charge {number} is damaged"
+        return
+    yield from _faults_of_marks(connection, parts=version == VERSION)
     fault = check_head(connection)
     if fault is not None:
         yield fault
 
 
-def faults_of_entries(connection: sqlite3.Connection) -> Iterator[str]:
+def upgrade(connection: sqlite3.Connection, version: int) -> None:
+    """Check a file of a layout before as its own version did, and bring it to the present one, in a transaction of the caller.
+
+    Since layout 3 names, policies and releases are under seal, releases are kept in pieces, and charges keep their keys. Since layout 4
+    a charge may be for a part of the table; those before are for all cells.
+
+    Raises
+    ------
+    LedgerError
+        If the file is damaged; nothing is changed.
+    """
+    _refuse(_faults(connection, version))
+    if version == 2:
+        for statement in TABLES:
+            if _is_of(statement, _SINCE_3):
+                connection.execute(statement)
+        for dataset, name in connection.execute(
+            "SELECT dataset, name FROM datasets ORDER BY dataset"
+        ).fetchall():
+            mark(connection, "dataset", dataset, name)
+        for policy, text in connection.execute(
+            "SELECT policy, description FROM policies ORDER BY policy"
+        ).fetchall():
+            mark(connection, "policy", policy, text)
+        for (number,) in connection.execute("SELECT number FROM releases ORDER BY number").fetchall():
+            time, body = connection.execute(
+                "SELECT time, body FROM releases WHERE number = ?", (number,)
+            ).fetchone()
+            store_release(connection, number, bytes(body), time)
+        connection.execute("DROP TABLE releases")
+        seal_head(connection)
+    else:
+        # A check of a column can only be changed with its table; the lines and their seals stay as they are.
+        marks = connection.execute("SELECT number, what, subject, digest, seal FROM marks").fetchall()
+        connection.execute("DROP TABLE marks")
+        for statement in TABLES:
+            if _is_of(statement, ("parts", "marks")):
+                connection.execute(statement)
+        connection.executemany("INSERT INTO marks VALUES (?, ?, ?, ?, ?)", marks)
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _faults_of_entries(connection: sqlite3.Connection) -> Iterator[str]:
     """Walk the chain of entries, which starts from the identity and the key of the ledger."""
     named = connection.execute("SELECT identity, created, version FROM ledger").fetchone()
     # Damage can turn a text into bytes, which have no place in a seal; an error about them would show the key.
@@ -302,8 +412,8 @@ def faults_of_entries(connection: sqlite3.Connection) -> Iterator[str]:
         yield f"entries after {count} are missing"
 
 
-def _faults_of_marks(connection: sqlite3.Connection) -> Iterator[str]:
-    """Walk the chain of marks, and compare names, policies, keys and releases with what it says of them."""
+def _faults_of_marks(connection: sqlite3.Connection, parts: bool = True) -> Iterator[str]:
+    """Walk the chain of marks, and compare names, policies, parts, keys and releases with what it says of them."""
     sealed: dict[tuple[str, str], str] = {}
     previous = ""
     rows = connection.execute("SELECT number, what, subject, digest, seal FROM marks ORDER BY number")
@@ -320,13 +430,20 @@ def _faults_of_marks(connection: sqlite3.Connection) -> Iterator[str]:
         there["dataset", dataset] = (name,)
     for policy, description in connection.execute("SELECT policy, description FROM policies"):
         there["policy", policy] = (description,)
+    for number, *part in connection.execute("SELECT number, reading, cells FROM parts") if parts else ():
+        there["part", str(number)] = part
     for number, key in connection.execute("SELECT number, key FROM keys"):
         there["key", str(number)] = (key_digest(key) if isinstance(key, bytes) else None,)
     for number, *stored in connection.execute("SELECT number, time, bytes, digest FROM stored"):
         there["release", str(number)] = stored
     done = {subject for what, subject in sealed if what == "release"}
     expected = {each for each in sealed if each[0] != "key" or each[1] not in done}
-    names = {"dataset": "the name of data set", "policy": "policy", "key": "the key of charge"}
+    names = {
+        "dataset": "the name of data set",
+        "policy": "policy",
+        "part": "the part of charge",
+        "key": "the key of charge",
+    }
     for what, subject in sorted({*there, *expected}, key=str):
         shown = f"{names.get(what, 'the release of charge')} {subject}"
         if (what, subject) not in there:
@@ -344,8 +461,3 @@ def _faults_of_marks(connection: sqlite3.Connection) -> Iterator[str]:
     ).fetchone()
     if loose:
         yield "pieces of releases have no charge"
-
-
-def squeeze(sql: str) -> str:
-    """A statement without its white space."""
-    return "".join(sql.split())

@@ -20,8 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from policygraph.curator.ledger.schema import APPLICATION_ID, VERSION, create_tables
-from policygraph.curator.ledger.upgrade import OLD, upgrade
+from policygraph.curator.ledger.schema import APPLICATION_ID, OLD, VERSION, create_tables, upgrade
 from policygraph.errors import LedgerError
 
 __all__ = ["Room", "check_header", "check_size", "connection", "create", "transaction", "upgrade_file"]
@@ -146,7 +145,7 @@ def check_header(path: Path) -> None:
             code="ledger.not-a-ledger",
             path=path,
         )
-    if _number(head, 60) not in (OLD, VERSION):
+    if _number(head, 60) not in (*OLD, VERSION):
         raise LedgerError(
             f"Ledger {path}: layout {_number(head, 60)}, expected {VERSION}. It was not changed. Use the version "
             f"of policygraph that wrote it{', or a newer one' if _number(head, 60) > VERSION else ''}.",
@@ -173,16 +172,17 @@ def check_size(opened: sqlite3.Connection, path: Path) -> None:
 
 
 def upgrade_file(path: Path) -> None:
-    """Bring a file of the layout before to the present one, in one transaction; leave any other as it is."""
+    """Bring a file of a layout before to the present one, in one transaction; leave any other as it is."""
     with _GUARD, path.open("rb") as file:
         head = file.read(100)
-    if _number(head, 60) != OLD:
+    if _number(head, 60) not in OLD:
         return
     with connection(path) as opened, transaction(opened, write=True):
         check_size(opened, path)
         # Another process may have done it while this one waited for the lock.
-        if opened.execute("PRAGMA user_version").fetchone() == (OLD,):
-            upgrade(opened)
+        (version,) = opened.execute("PRAGMA user_version").fetchone()
+        if version in OLD:
+            upgrade(opened, version)
 
 
 class Room:
