@@ -15,6 +15,7 @@ from policygraph.version import __version__
 if TYPE_CHECKING:
     from policygraph.api import expected_error, release
     from policygraph.audit import audit
+    from policygraph.compare import compare
     from policygraph.curator.counting.reading import Files
     from policygraph.curator.ledger import Ledger
     from policygraph.curator.noise import SecureRng, SeededRng
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
         TransformedConsistent,
         TransformedGaussian,
         TransformedLaplace,
-        compare,
     )
     from policygraph.mechanisms.cube import strategies as cubes
     from policygraph.mechanisms.partitioned import Partition, z_order
@@ -87,6 +87,7 @@ _WHERE = {
     ],
     "policygraph.curator.online": ["OnlineAnswer", "OnlineCube"],
     "policygraph.audit": ["audit"],
+    "policygraph.compare": ["compare"],
     "policygraph.curator.counting.reading": ["Files"],
     "policygraph.curator.ledger": ["Ledger"],
     "policygraph.mechanisms": [
@@ -102,7 +103,6 @@ _WHERE = {
         "TransformedConsistent",
         "TransformedGaussian",
         "TransformedLaplace",
-        "compare",
     ],
     "policygraph.mechanisms.statistics": ["StatisticNoise"],
     "policygraph.curator.noise": ["SecureRng", "SeededRng"],

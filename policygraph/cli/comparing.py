@@ -50,8 +50,8 @@ def compare(
     Without --data no data is read. With it the true counts are used as they are: never give it data that is to be protected.
     """
     from policygraph.api import read_data
-    from policygraph.mechanisms.compare import PUBLIC_ONLY
-    from policygraph.mechanisms.compare import compare as make
+    from policygraph.compare import PUBLIC_ONLY
+    from policygraph.compare import compare as make
 
     loss = loss_option(epsilon, rho, delta, default="1")
     read, query = one_query(file)

@@ -90,8 +90,8 @@ def release(
     A request that is on record in the ledger is written again and costs nothing.
     """
     from policygraph.api import perform
+    from policygraph.compare import named_mechanism
     from policygraph.curator.noise import SecureRng, SeededRng
-    from policygraph.mechanisms.compare import named_mechanism
     from policygraph.model.loss import loss_from_json
     from policygraph.sensitivity.request import asking
 

@@ -217,8 +217,8 @@ def _check_no_more(value: Any, known: set[str]) -> None:
         - known
         - _worked_out(kind)
         - {"__dict__", "__weakref__"}
-        # a note that a clock ended the search for what the fields hold; it says nothing of what they are
-        - {"_cut_short"}
+        # notes that a clock ended the search for what the fields hold, and why it was chosen; they say nothing of what they are
+        - {"_cut_short", "why"}
     )
     if more:
         raise UnknowableError(kind)

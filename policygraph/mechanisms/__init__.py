@@ -3,7 +3,6 @@
 from policygraph.mechanisms.additive import Gaussian, Laplace, for_loss
 from policygraph.mechanisms.auto import choose
 from policygraph.mechanisms.base import Calibrated, Mechanism, Noise
-from policygraph.mechanisms.compare import Comparison, compare
 from policygraph.mechanisms.constrained.mechanism import Fitted, Kernel
 from policygraph.mechanisms.cube.mechanism import Cube, CubeNoise
 from policygraph.mechanisms.exponential.mechanism import Exponential
@@ -20,7 +19,6 @@ from policygraph.mechanisms.transformed.mechanism import (
 
 __all__ = [
     "Calibrated",
-    "Comparison",
     "Cube",
     "CubeNoise",
     "Exponential",
@@ -41,6 +39,5 @@ __all__ = [
     "TransformedGaussian",
     "TransformedLaplace",
     "choose",
-    "compare",
     "for_loss",
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, isqrt
@@ -48,6 +49,7 @@ __all__ = [
     "check_answers",
     "check_drawable",
     "check_loss",
+    "chosen",
     "marked",
     "noise_for",
     "records_of",
@@ -87,6 +89,8 @@ class Calibrated(ABC):
     """What :meth:`reach` must stay below. Floating-point numbers are at ease with this much; mechanisms that add whole numbers only take more."""
     sensitivity: Sensitivity | None
     """What the noise was scaled to; None for a mechanism that scales nothing to a sensitivity."""
+    why: str = ""
+    """Why this mechanism was chosen among others, if it was: the first sentence of a record."""
 
     @property
     @abstractmethod
@@ -139,6 +143,10 @@ class Calibrated(ABC):
     def stages(self) -> Sequence[str]:
         """Return one sentence for each stage, for people who read the release."""
 
+    def sentences(self) -> list[str]:
+        """Return the stages, after why this mechanism was chosen among others, if it was."""
+        return [*([self.why] if self.why else []), *self.stages()]
+
     def check(self, table: Any) -> None:
         """Raise for data that this cannot run on; asked before anything is charged.
 
@@ -180,6 +188,14 @@ class Calibrated(ABC):
     def within_95(self, part: int) -> float | Floats:
         """What 95 % of the noise of a value of a part stays within, in the units users see, or that of each value."""
         return float(self.noise.within_95 * self.factor(part))
+
+    @property
+    def total_error(self) -> float:
+        """Expected sum of squared errors over all answers, in the units users see: what a choice among mechanisms compares."""
+        return sum(
+            float(np.sum(np.broadcast_to(np.square(self.deviation(at)), (part.height,))))
+            for at, part in enumerate(self.query.parts)
+        )
 
     def _of_part(self, errors: Floats, part: int) -> float | Floats:
         """Errors of the values of a part, of those of all answers in lattice units; one number where they are equal."""
@@ -267,7 +283,7 @@ class Calibrated(ABC):
             "library": f"policygraph {__version__}",
             "private": source.private,
             "warning": "; ".join(warning) or None,
-            "stages": [*([CUT_SHORT] if cut else []), *warning, *self.stages(), *_dropping(self.policy)],
+            "stages": [*([CUT_SHORT] if cut else []), *warning, *self.sentences(), *_dropping(self.policy)],
             "loss": self.loss.to_json(),
             "mechanism": self.mechanism,
             "noise": {
@@ -296,6 +312,13 @@ def marked(ready: Made, request: Request) -> Made:
     if request.cut_short:
         object.__setattr__(ready, "_cut_short", True)
     return ready
+
+
+def chosen(ready: Made, why: str) -> Made:
+    """The same calibrated mechanism, with a sentence on why it was chosen among others."""
+    made = copy(ready)
+    object.__setattr__(made, "why", why)
+    return made
 
 
 class Mechanism(ABC):

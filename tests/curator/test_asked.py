@@ -21,6 +21,7 @@ from policygraph.curator.counting import count_cells
 from policygraph.curator.histogram import Histogram, MeasuredCounts
 from policygraph.mechanisms import Fitted, Kernel, Mechanism
 from policygraph.mechanisms.auto import choose
+from policygraph.mechanisms.candidates import PlugIn
 from policygraph.mechanisms.cube.strategies import All, BMax, PMost, Unequal
 from policygraph.mechanisms.partitioned.partitioners.matching import Matchings
 from policygraph.mechanisms.statistics import StatisticNoise
@@ -44,6 +45,7 @@ def variants() -> list[Mechanism]:
         pg.MatrixMechanism(over="cells"), pg.MatrixMechanism(strategy), pg.Partitioned(), pg.Partitioned(share=Fraction(1, 3)),
         pg.Partitioned(share="auto"), pg.Partitioned(Matchings()), pg.Partitioned(pg.Partition(np.array([0, 0, 1, 1, 2, 2]))),
         pg.Partitioned(pg.Partition(np.array([0, 1, 1, 1, 2, 2]))), pg.Partitioned(then=pg.TransformedLaplace()),
+        PlugIn("x", pg.Laplace()), PlugIn("y", pg.Laplace()), PlugIn("x", pg.Laplace(name="mine")), PlugIn("x", pg.Laplace(), "", "of another"),
         pg.Transformed(pg.Laplace()), pg.Transformed(pg.MatrixMechanism()), pg.Transformed(pg.Laplace(), spanning=True),
     ]  # fmt: skip
     for kind in (pg.TransformedLaplace, pg.TransformedGaussian, pg.TransformedConsistent):

@@ -13,10 +13,10 @@ import pytest
 
 import policygraph as pg
 from policygraph.cli.app import run as command
+from policygraph.compare import standard_methods
 from policygraph.files import PolicyFileError, dumps, loads
 from policygraph.mechanisms import choose
-from policygraph.mechanisms.auto import CUBE_ATTRIBUTES, CUBE_TABLES, ChosenCube
-from policygraph.mechanisms.compare import standard_methods
+from policygraph.mechanisms.candidates import CUBE_ATTRIBUTES, CUBE_TABLES
 from policygraph.mechanisms.cube.mechanism import CubeNoise
 from policygraph.mechanisms.cube.strategies import All
 from tests.paths import ROOT
@@ -171,14 +171,14 @@ def test_nothing_named_is_never_worse_than_noise_on_every_answer(policy, loss):
     assert ready.noise == again.noise
     if isinstance(ready, CubeNoise):
         assert ready.choice == again.choice
-        assert "a cube of tables that agree" in ready.stages()[0]
-        assert "noise" in ready.stages()[0]
+        assert "a cube of tables that agree" in ready.why
+        assert "noise" in ready.why
 
 
 def test_public_tables_are_exact_when_nothing_is_named():
     policy = pg.Policy(DOMAIN, constraints=[pg.Cuboid("sex", "age")])
     query = pg.queries.cuboids(DOMAIN, PAIRS)
-    assert isinstance(choose(query, policy, pg.Epsilon(1)), ChosenCube)
+    assert isinstance(choose(query, policy, pg.Epsilon(1)), CubeNoise)
     made = pg.release(query, policy, COUNTS, epsilon=1)
     assert (made.cuboid("sex", "age").values == COUNTS.reshape(2, 4, 3).sum(axis=2).ravel()).all()
 

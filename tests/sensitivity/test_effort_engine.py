@@ -232,7 +232,7 @@ CLOCKS = {"time", "timeit", "sched"}
 ALLOWED = {
     "effort.py": "the caller's clock",
     "mechanisms/cube/exact.py": "hands the caller's clock to a solver",
-    "mechanisms/compare.py": "shows how long the methods took",
+    "compare.py": "shows how long the methods took",
 }
 """Modules that may name a clock, and what for; none of them decides on a sensitivity."""
 

@@ -17,9 +17,9 @@ from itertools import combinations
 import pytest
 
 import policygraph as pg
+from policygraph.compare import compare
 from policygraph.explain import explain
 from policygraph.mechanisms import choose
-from policygraph.mechanisms.compare import compare
 from policygraph.mechanisms.cube.strategies import BMax, PMost, Unequal
 from policygraph.release.release import Release
 from policygraph.sensitivity.request import CUT_SHORT, asking, proved

@@ -5,15 +5,12 @@ Data-free: it compares expected errors that follow from the policy, the query an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-
 import numpy as np
 
 from policygraph.distributions import gaussian_variance, laplace_variance
 from policygraph.errors import RefusedError
-from policygraph.mechanisms.additive import Additive, for_loss
-from policygraph.mechanisms.base import Calibrated
+from policygraph.mechanisms.additive import for_loss
+from policygraph.mechanisms.base import Calibrated, chosen
 from policygraph.mechanisms.constrained.coordinates import measured
 from policygraph.mechanisms.constrained.free_lattice import FreeLattice, free_lattice
 from policygraph.mechanisms.constrained.mechanism import (
@@ -21,7 +18,6 @@ from policygraph.mechanisms.constrained.mechanism import (
     FittedNoise,
     Kernel,
     coordinate_rows,
-    total_error,
 )
 from policygraph.model.loss import Epsilon, Loss
 from policygraph.model.policy import Policy
@@ -37,16 +33,6 @@ FREE_NUMBERS = 60
 """More free numbers than this are not measured one by one: with many of them the fit is the better choice."""
 
 
-@dataclass(frozen=True)
-class ChosenAdditive(Additive):
-    """Additive noise that was chosen over noise inside the free space."""
-
-    why: str = ""
-
-    def stages(self) -> Sequence[str]:
-        return [self.why, *super().stages()]
-
-
 def choose(query: Query, policy: Policy, loss: Loss) -> Calibrated:
     """Calibrate the mechanism with the smallest expected squared error, summed over the answers.
 
@@ -58,8 +44,8 @@ def choose(query: Query, policy: Policy, loss: Loss) -> Calibrated:
     Returns
     -------
     Calibrated
-        Additive noise, additive noise fitted to the public facts, or noise on the free numbers; the first sentence of
-        its stages says which, with the figures that were compared.
+        Additive noise, additive noise fitted to the public facts, or noise on the free numbers; ``why`` says
+        which, with the figures that were compared.
 
     Raises
     ------
@@ -72,7 +58,7 @@ def choose(query: Query, policy: Policy, loss: Loss) -> Calibrated:
     >>> domain = pg.Domain({"a": 2, "b": 2})
     >>> policy = pg.Policy(domain, constraints=[pg.Cuboid("a"), pg.Cuboid("b")])
     >>> ready = choose(pg.queries.identity(domain), policy, pg.Epsilon(1))
-    >>> print(ready.stages()[0])
+    >>> print(ready.why)
     Chosen by the expected sum of squared errors: noise on the 1 free number 7.365, noise on every answer and a fit to the
     public facts 44.12 at most, noise on every answer 127.3.
 
@@ -106,16 +92,12 @@ def choose(query: Query, policy: Policy, loss: Loss) -> Calibrated:
             kernel = Kernel().on(free, query, policy, loss)
         except RefusedError as error:
             refusal = refusal or error
-    rivals = [c for c in (kernel, fitted, plain) if c is not None]
+    rivals: list[Calibrated] = [c for c in (kernel, fitted, plain) if c is not None]
     if not rivals:
         raise refusal or RefusedError("no mechanism applies.", code="kernel.none")
-    winner = least(rivals, key=total_error)
+    winner = least(rivals, key=lambda rival: rival.total_error)
     why = _reason(kernel, fitted, plain, free.rank, skipped)
-    if isinstance(winner, Additive):
-        return ChosenAdditive(
-            winner.mechanism, winner.query, winner.policy, winner.loss, winner.sensitivity, why=why
-        )
-    return replace(winner, why=why) if isinstance(winner, Confined) else winner
+    return chosen(winner, why)
 
 
 def _free(query: Query, policy: Policy) -> FreeLattice | None:
@@ -143,7 +125,7 @@ def _hopeless(free: FreeLattice, fitted: Confined, policy: Policy) -> bool:
         [np.full(p.height, float(fitted.factor(at))) for at, p in enumerate(fitted.query.parts)]
     )
     spread = float(((np.asarray(free.basis, dtype=np.float64) * factors[:, None]) ** 2).sum())
-    return variance * spread >= total_error(fitted)
+    return variance * spread >= fitted.total_error
 
 
 def _reason(
@@ -152,11 +134,11 @@ def _reason(
     numbers = f"noise on the {rank} free number{'' if rank == 1 else 's'}"
     parts = []
     if kernel is not None:
-        parts.append(f"{numbers} {total_error(kernel):.4g}")
+        parts.append(f"{numbers} {kernel.total_error:.4g}")
     if fitted is not None:
-        parts.append(f"noise on every answer and a fit to the public facts {total_error(fitted):.4g} at most")
+        parts.append(f"noise on every answer and a fit to the public facts {fitted.total_error:.4g} at most")
     if plain is not None:
-        parts.append(f"noise on every answer {total_error(plain):.4g}")
+        parts.append(f"noise on every answer {plain.total_error:.4g}")
     parts.sort(key=lambda part: float(part.removesuffix(" at most").rsplit(" ", 1)[1]))
     text = "Chosen by the expected sum of squared errors: " + ", ".join(parts)
     if kernel is None:

@@ -39,7 +39,7 @@ from policygraph.model.queries.matrices import MatrixQuery
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.request import asking, proved
 
-__all__ = ["Confined", "Fitted", "FittedNoise", "Kernel", "KernelNoise", "coordinate_rows", "total_error"]
+__all__ = ["Confined", "Fitted", "FittedNoise", "Kernel", "KernelNoise", "coordinate_rows"]
 
 NEGATIVE = "The released numbers fit every public fact exactly; single counts may be negative or above what is possible."
 FREE_WORK = 20 * SECOND
@@ -165,7 +165,7 @@ class KernelNoise(Confined):
         start = f"The public facts leave {self.free.rank} numbers of {self.query.height} answers free, and these were measured. "
         first = start + first.replace("the answers", "the free numbers")
         rest = [line.replace("each answer", "each free number") for line in rest]
-        return [*([self.why] if self.why else []), first, *rest, NEGATIVE]
+        return [first, *rest, NEGATIVE]
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class FittedNoise(Confined):
             "The noisy answers were moved to whole numbers that fit the public facts, next to their least-squares "
             "projection; the stated errors are upper bounds."
         )
-        return [*([self.why] if self.why else []), *self.inner.stages(), last, NEGATIVE]
+        return [*self.inner.stages(), last, NEGATIVE]
 
 
 @dataclass(frozen=True)
@@ -292,14 +292,6 @@ class Fitted(Mechanism):
         free = _lattice(query, policy, stepwise=True)
         proof = certified(query, policy, loss, sensitivity)
         return FittedNoise(self.name, query, policy, loss, proof, free)
-
-
-def total_error(ready: Calibrated) -> float:
-    """Expected sum of squared errors over all answers, in the units users see (for Fitted an upper bound)."""
-    total = 0.0
-    for at, part in enumerate(ready.query.parts):
-        total += float(np.sum(np.broadcast_to(np.square(ready.deviation(at)), (part.height,))))
-    return total
 
 
 def _lattice(query: Query, policy: Policy, *, stepwise: bool = False) -> FreeLattice:

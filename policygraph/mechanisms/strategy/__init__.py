@@ -2,7 +2,7 @@
 
 from policygraph.mechanisms.strategy.bases import AxisBase, Base, ForestBase
 from policygraph.mechanisms.strategy.factors import Factor, Haar, Tree
-from policygraph.mechanisms.strategy.optimise import Candidate, Optimised, optimise, weigh
+from policygraph.mechanisms.strategy.optimise import Optimised, WeighedStrategy, optimise, weigh
 from policygraph.mechanisms.strategy.plain import plain_strategies
 from policygraph.mechanisms.strategy.strategy import Strategy, strategy_from_spec
 from policygraph.mechanisms.strategy.workload import Workload
@@ -10,13 +10,13 @@ from policygraph.mechanisms.strategy.workload import Workload
 __all__ = [
     "AxisBase",
     "Base",
-    "Candidate",
     "Factor",
     "ForestBase",
     "Haar",
     "Optimised",
     "Strategy",
     "Tree",
+    "WeighedStrategy",
     "Workload",
     "optimise",
     "plain_strategies",

@@ -178,12 +178,11 @@ class StrategyNoise(Calibrated):
     def stages(self) -> Sequence[str]:
         kind = "exactly" if self.sensitivity.exact else "at most"
         size = "the root of " if self.sensitivity.norm == "l2" else ""
-        out = [self.why] if self.why else []
-        out.append(
+        out = [
             f"Not the answers but {self.strategy.height:,} other numbers were measured, {self.strategy.describe()}; one neighbour "
             f"step changes them by {kind} {size}{show(self.sensitivity.power)} in all "
             f"({self.sensitivity.norm.upper()}; {self.sensitivity.definition})."
-        )
+        ]
         if self.parameter:
             law = "scale" if isinstance(self.loss, Epsilon) else "variance parameter"
             out.append(

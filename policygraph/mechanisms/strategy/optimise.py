@@ -25,7 +25,7 @@ from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.request import asking, current, proved
 from policygraph.ties import clearly_less, least, ranked
 
-__all__ = ["Candidate", "Optimised", "optimise", "weigh"]
+__all__ = ["Optimised", "WeighedStrategy", "optimise", "weigh"]
 
 Variance = Callable[[Fraction], float]
 Weights = tuple[tuple[int, ...], ...]
@@ -38,7 +38,7 @@ REFINED = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class WeighedStrategy:
     """A strategy with its certificate and the expected sum of squared errors of the workload."""
 
     strategy: Strategy
@@ -50,8 +50,8 @@ class Candidate:
 class Optimised:
     """The best strategy that was found, and what it was compared with."""
 
-    best: Candidate
-    plain: tuple[Candidate, ...]
+    best: WeighedStrategy
+    plain: tuple[WeighedStrategy, ...]
     refined: bool
     """Whether its weights are others than 1."""
 
@@ -63,13 +63,13 @@ def weigh(
     norm: Norm,
     variance: Variance,
     works: dict[Any, Workload] | None = None,
-) -> list[Candidate]:
+) -> list[WeighedStrategy]:
     """Certify strategies and compute their expected errors, until a clock that the caller set runs out; at least one.
 
     What is prepared for each base is kept in ``works``.
     """
     works = {} if works is None else works
-    found: list[Candidate] = []
+    found: list[WeighedStrategy] = []
     refusal: RefusedError | None = None
     for strategy in strategies:
         if found and current().effort.done:
@@ -87,8 +87,10 @@ def weigh(
     return found
 
 
-def _candidate(work: Workload, strategy: Strategy, proof: Sensitivity, variance: Variance) -> Candidate:
-    return Candidate(strategy, proof, work.total(strategy) * variance(proof.power) if proof.power else 0.0)
+def _candidate(work: Workload, strategy: Strategy, proof: Sensitivity, variance: Variance) -> WeighedStrategy:
+    return WeighedStrategy(
+        strategy, proof, work.total(strategy) * variance(proof.power) if proof.power else 0.0
+    )
 
 
 def optimise(
@@ -174,7 +176,7 @@ def _optimised(
     return Optimised(best, tuple(plain), refined)
 
 
-def _structures(plain: list[Candidate]) -> list[Candidate]:
+def _structures(plain: list[WeighedStrategy]) -> list[WeighedStrategy]:
     """The best trees and wavelets, at least one over each base."""
     levelled = [c for c in plain if any(len(f.weights) - f.weights.count(0) > 1 for f in c.strategy.factors)]
     levelled = ranked(levelled, key=lambda each: each.error)
