@@ -72,7 +72,7 @@ def _statistic(query: Any, policy: Any, loss: Any, *, as_json: bool, draw: Path 
     """What can be said of a network statistic: its bound is proved for all pairs of networks at once, and no pair is shown."""
     from policygraph.exact import show
     from policygraph.explain import summary
-    from policygraph.sensitivity.rungs.statistics import statistic_bound
+    from policygraph.sensitivity.statistics import statistic_bound
 
     with stage("computing the bound"):
         found = statistic_bound(query, policy)

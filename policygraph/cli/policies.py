@@ -84,7 +84,7 @@ def sensitivity(
 
 def _bound(query: Any, policy: Any, norm: Any, *, as_json: bool, out: Path | None) -> None:
     """The proved bound of a network statistic, which has no certificate with two networks."""
-    from policygraph.sensitivity.rungs.statistics import statistic_bound
+    from policygraph.sensitivity.statistics import statistic_bound
 
     if out is not None:
         raise InputError(

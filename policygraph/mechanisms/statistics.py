@@ -1,6 +1,6 @@
 """Noise on network statistics that are not linear. Owns :class:`StatisticNoise`.
 
-Scaled to the bounds of ``sensitivity.rungs.statistics``; the argument for the noise is that of ``docs/explanation/proofs/additive-noise.md``, where only
+Scaled to the bounds of ``sensitivity.statistics``; the argument for the noise is that of ``docs/explanation/proofs/additive-noise.md``, where only
 a bound on the change of the answers enters.
 """
 
@@ -38,7 +38,7 @@ from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.network_statistics import NetworkStatistic
 from policygraph.sensitivity.certificate import Sensitivity
-from policygraph.sensitivity.rungs.statistics import StatisticBound, statistic_bound
+from policygraph.sensitivity.statistics import StatisticBound, statistic_bound
 
 __all__ = ["CalibratedStatistic", "StatisticNoise"]
 

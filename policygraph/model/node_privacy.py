@@ -1,7 +1,7 @@
 """Node privacy: all edges of one node may change. Owns :class:`NodePrivacy`.
 
 It is no :class:`Policy`: linear queries have no useful sensitivity under it, and asking for one is refused. What can be released
-is listed in ``sensitivity.rungs.statistics``.
+is listed in ``sensitivity.statistics``.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from policygraph.errors import InputError
 __all__ = ["Bracket", "Witness"]
 
 Attaining = TypeVar("Attaining", covariant=True)
+Other = TypeVar("Other")
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,10 @@ class Bracket(Generic[Attaining]):
     def after(self, *steps: str) -> Bracket[Attaining]:
         """Return the same with steps put in front."""
         return replace(self, steps=(*steps, *self.steps))
+
+    def in_terms(self, witness: Other | None) -> Bracket[Other]:
+        """Return the same with the witness in other terms."""
+        return Bracket(self.upper, self.lower, witness, self.method, self.reason, self.steps)
 
     def unattained(self, *steps: str) -> Bracket[Attaining]:
         """Return the upper bound alone, with steps put behind: for neighbours of which the witness may not be one."""

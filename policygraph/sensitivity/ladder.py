@@ -1,4 +1,8 @@
-"""The ladder: reduction, closed form, exact search, proved bound, refusal. Owns :func:`sensitivity`."""
+"""The ladder: reduction, closed form, exact search, proved bound, refusal. Owns ``RUNGS`` and :func:`sensitivity`.
+
+The first rung that takes a problem answers it. To add a way to answer, write a function that takes a
+:class:`~policygraph.sensitivity.problem.Problem` and returns a bracket or None, and put it into the list.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,47 @@ from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Norm, Query
-from policygraph.model.queries.measures import MeasureQuery
-from policygraph.moves.bracket import Bracket, Witness
 from policygraph.sensitivity.certificate import Sensitivity
+from policygraph.sensitivity.problem import Problem, Rung
+from policygraph.sensitivity.rungs import blowfish, degrees, determined, edges, induced, margins, measures
 
-__all__ = ["sensitivity"]
+__all__ = ["RUNGS", "sensitivity"]
+
+RUNGS = (
+    Rung("values of records", measures.with_measure),
+    # A policy graph alone: one record changes along an edge.
+    Rung("no edge", edges.no_edge, "edges"),
+    Rung("tables along an edge", edges.tables, "edges"),
+    Rung("interactions along an edge", edges.interactions, "edges"),
+    Rung("cells along an edge", edges.cells, "edges"),
+    Rung("every edge", edges.every_edge, "edges"),
+    # Public facts: what they determine cannot change, and published values rule moves out.
+    Rung("determined answers", determined.without_determined, "induced", "blowfish"),
+    Rung("published values beside a graph", blowfish.without_values, "blowfish"),
+    Rung("published values", induced.with_values, "induced"),
+    # A policy graph and public facts together.
+    Rung("no secret pairs", blowfish.no_secret_pairs, "blowfish"),
+    Rung("only structural zeros", determined.nothing_possible, "induced", "blowfish"),
+    Rung("facts that the graph implies", blowfish.graph_alone, "blowfish"),
+    Rung("secret node pairs", blowfish.secret_node_pairs, "blowfish"),
+    Rung("minimal sets of changes", blowfish.minimal_sets, "blowfish"),
+    Rung("one public margin", blowfish.one_margin, "blowfish"),
+    Rung("number of records beside a graph", blowfish.capped_records, "blowfish"),
+    Rung("refusal beside a graph", blowfish.refuse, "blowfish"),
+    # Public facts alone: the longest minimal move.
+    Rung("facts that follow from others", induced.without_redundant, "induced"),
+    Rung("single records", induced.single_records, "induced"),
+    Rung("one switch of two edges", degrees.one_switch, "induced"),
+    Rung("capped cycle of edges", degrees.capped_cycle, "induced"),
+    Rung("public margins", margins.whole_margins, "induced"),
+    Rung("partly public margins", margins.partial_margins, "induced"),
+    Rung("public degrees", degrees.public_degrees, "induced"),
+    Rung("longest move times widest column", induced.times_widest_column, "induced"),
+    Rung("search of minimal moves", induced.search, "induced"),
+    Rung("proved bound", induced.proved_bound, "induced"),
+    Rung("refusal", induced.refuse, "induced"),
+)
+"""Every way to a sensitivity, in the order in which they are tried."""
 
 USUAL = 120 * SECOND
 """Units of work of a search when the caller names none: a constant, so that every machine proves the same."""
@@ -88,10 +128,9 @@ def sensitivity(
             code="sensitivity.arguments",
         )
     query.check_domain(policy.domain)
-    budget = Effort.of(effort, time_limit, usual=USUAL).share(
-        1
-    )  # its own, so that it tells what this search trusted
-    found = _climb(query, policy, norm, budget)
+    # its own, so that it tells what this search trusted
+    budget = Effort.of(effort, time_limit, usual=USUAL).share(1)
+    found = Problem(query, policy, norm, budget, RUNGS).climb()
     if not found.exact and budget.done and budget.ended_by not in f"{found.method} {found.reason}":
         found = replace(found, reason=f"{found.reason.rstrip('.')}; {budget.ended_by}")
     if budget.trusted:
@@ -111,31 +150,3 @@ def sensitivity(
         cut_short=budget.cut_short and not found.exact,
         computed=True,
     )
-
-
-def _climb(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness]:
-    if isinstance(query, MeasureQuery):
-        from policygraph.sensitivity.rungs.measures import with_measure
-
-        return with_measure(query, policy, norm, effort)
-    if policy.definition == "edges":
-        from policygraph.sensitivity.rungs.edges import along_edges
-
-        return along_edges(query, policy, norm, effort)
-    from policygraph.sensitivity.rungs.determined import PUBLIC, undetermined
-
-    left = undetermined(query, policy)
-    if left is None:
-        return PUBLIC
-    found = _under_facts(left, policy, norm, effort)
-    return found if left is query else found.after("answers that follow from the public facts were left out")
-
-
-def _under_facts(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness]:
-    if policy.definition == "blowfish":
-        from policygraph.sensitivity.rungs.coupled import coupled
-
-        return coupled(query, policy, norm, effort)
-    from policygraph.sensitivity.rungs.induced import induced
-
-    return induced(query, policy, norm, effort)

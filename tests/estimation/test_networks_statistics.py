@@ -30,7 +30,7 @@ from policygraph.model.queries.network_statistics import (
     Wedges,
     project_edges,
 )
-from policygraph.sensitivity.rungs.statistics import statistic_bound
+from policygraph.sensitivity.statistics import statistic_bound
 from tests.oracles import networks as oracle
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import policygraph as pg
-from policygraph.sensitivity.rungs.mixing import mixing_bound, mixing_witness
+from policygraph.sensitivity.rungs.degrees import mixing_bound, mixing_witness
 from tests.oracles import networks as oracle
 
 Sums = tuple[tuple[str, int], ...]

@@ -156,7 +156,7 @@ class Unequal(Strategy):
 
 def block_forms(task: Task, family: Family, masks: Sequence[int]) -> Floats:
     """What a unit of precision of each interaction costs under the policy in squared L2, one row for each kind of step."""
-    from policygraph.sensitivity.rungs.blocks import all_difference_sets
+    from policygraph.sensitivity.rungs.edges import all_difference_sets
 
     domain, lattice, policy = task.lattice.domain, task.lattice, task.policy
     shape = domain.shape

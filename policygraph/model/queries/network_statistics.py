@@ -1,6 +1,6 @@
 """Numbers of a network that are not linear in its edges. Owns :class:`NetworkStatistic`: degrees, wedges, triangles, joint degrees, projections.
 
-They are released with bounds of their own (``sensitivity.rungs.statistics``), never with the sensitivity of a linear query: asking for
+They are released with bounds of their own (``sensitivity.statistics``), never with the sensitivity of a linear query: asking for
 columns is refused. With public degrees joint degrees are linear: ``queries.mixing(network, degrees)``.
 """
 

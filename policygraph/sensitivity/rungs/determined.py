@@ -19,8 +19,9 @@ from policygraph.model.queries.base import Query
 from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.model.queries.matrices import MatrixQuery
 from policygraph.moves.bracket import Bracket, Witness
+from policygraph.sensitivity.problem import Problem
 
-__all__ = ["PUBLIC", "follows", "public_rows", "undetermined"]
+__all__ = ["PUBLIC", "follows", "nothing_possible", "public_rows", "undetermined", "without_determined"]
 
 PRIME = (1 << 31) - 1
 WORK = 200_000_000
@@ -33,6 +34,7 @@ Ints = npt.NDArray[np.int64]
 Echelon = tuple[Ints, list[int], Ints]
 """Reduced rows modulo the prime, their leading cells, and how they are made of the given rows."""
 
+
 PUBLIC: Bracket[Witness] = Bracket(
     0,
     0,
@@ -40,6 +42,24 @@ PUBLIC: Bracket[Witness] = Bracket(
     "the public facts determine the query",
     "every answer is a combination of public facts, so that no two neighbours have different answers",
 )
+
+
+def without_determined(problem: Problem) -> Bracket[Witness] | None:
+    """Leave out the answers that the public facts determine, and climb on with the others."""
+    left = undetermined(problem.query, problem.policy)
+    if left is None:
+        return PUBLIC
+    if left is problem.query:
+        return None
+    found = problem.but(without="determined answers", query=left).climb()
+    return found.after("answers that follow from the public facts were left out")
+
+
+def nothing_possible(problem: Problem) -> Bracket[Witness] | None:
+    """Where every cell is a structural zero there is one data set, the empty one."""
+    if len(problem.policy.system.zeros) < problem.policy.domain.size:
+        return None
+    return Bracket(0, 0, None, "closed form", "every cell is structurally empty")
 
 
 def undetermined(query: Query, policy: Policy) -> Query | None:

@@ -7,6 +7,8 @@ attributes on which its ends differ, so no edge list is needed.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -16,38 +18,45 @@ from policygraph.errors import RefusedError
 from policygraph.model.domain import Domain
 from policygraph.model.graphs import PolicyGraph
 from policygraph.model.graphs.composed import BlockGrid, L1Ball, Product, encode
+from policygraph.model.graphs.differences import by_edges
 from policygraph.model.graphs.simple import Complete
-from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Norm, Query
 from policygraph.model.queries.cuboids import BlockQuery, CuboidQuery
 from policygraph.moves.bracket import Bracket, Witness
+from policygraph.sensitivity.problem import Problem
 
-__all__ = ["along_edges", "edge_differing"]
+__all__ = [
+    "all_difference_sets",
+    "cells",
+    "edge_differing",
+    "every_edge",
+    "interactions",
+    "no_edge",
+    "tables",
+]
 
 PAIRS = 2_000_000_000
 """Most edges that are looked at one by one."""
 UNIQUE_COLUMNS = 4_000
 """Most different columns whose pairs are all compared for the full graph."""
 
-NOTHING = "no move changes the answer"
+MOST_SETS = 1 << 16
+"""Most sets of attributes that an edge can change for which interactions are looked at."""
+MOST_EDGES = 200_000_000
+"""Most edges that are looked at one by one for the sets of attributes that they change."""
 
 
-def along_edges(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness]:
-    """Largest change of a query along an edge of the policy graph."""
-    graph = policy.graph
-    if graph is None:
+def _graph(problem: Problem) -> PolicyGraph:
+    if problem.policy.graph is None:
         raise RefusedError("a policy without graph has no edges.", code="sensitivity.graph")
-    if graph.n_edges == 0:
-        return Bracket(0, 0, None, "closed form", "the policy graph has no edge, so nothing is secret")
-    if isinstance(query, CuboidQuery):
-        return _cuboids(query, graph, norm)
-    if isinstance(query, BlockQuery):
-        from policygraph.sensitivity.rungs.blocks import along_block_edges
+    return problem.policy.graph
 
-        return along_block_edges(query, graph, norm)
-    if query.is_identity:
-        return _identity(graph)
-    return _rows(query, graph, norm, effort)
+
+def no_edge(problem: Problem) -> Bracket[Witness] | None:
+    """Without an edge there are no neighbours."""
+    if _graph(problem).n_edges:
+        return None
+    return Bracket(0, 0, None, "closed form", "the policy graph has no edge, so nothing is secret")
 
 
 def _better(one: Bracket[Witness] | None, other: Bracket[Witness] | None) -> Bracket[Witness]:
@@ -66,11 +75,11 @@ def _better(one: Bracket[Witness] | None, other: Bracket[Witness] | None) -> Bra
     )
 
 
-def _bottom_cells(graph: PolicyGraph) -> Any:
-    return graph.bottom_cells if graph.bottom != "none" else ()
-
-
-def _identity(graph: PolicyGraph) -> Bracket[Witness]:
+def cells(problem: Problem) -> Bracket[Witness] | None:
+    """Every cell by itself: an edge changes two cells, or one where a record appears."""
+    if not problem.query.is_identity:
+        return None
+    graph = _graph(problem)
     if graph.rule.n_edges:
         u, v = (
             (int(end[0]) for end in next(iter(graph.rule.chunks(1))))
@@ -88,7 +97,11 @@ def _identity(graph: PolicyGraph) -> Bracket[Witness]:
     return Bracket(1, 1, Witness.of_change({u: 1}), "closed form", "one record appears or vanishes")
 
 
-def _cuboids(query: CuboidQuery, graph: PolicyGraph, norm: Norm) -> Bracket[Witness]:
+def tables(problem: Problem) -> Bracket[Witness] | None:
+    """Cuboids: an edge matters only through the attributes on which its ends differ."""
+    query, graph, norm = problem.query, _graph(problem), problem.norm
+    if not isinstance(query, CuboidQuery):
+        return None
     best: Bracket[Witness] | None = None
     if graph.bottom != "none":
         u = int(graph.bottom_cells[0])
@@ -143,10 +156,86 @@ def edge_differing(graph: PolicyGraph, names: frozenset[str]) -> tuple[int, int]
     raise RefusedError(f"no edge differs on exactly {sorted(names)}.", code="sensitivity.edge")
 
 
-def _rows(query: Query, graph: PolicyGraph, norm: Norm, effort: Effort) -> Bracket[Witness]:
+def all_difference_sets(graph: PolicyGraph) -> list[frozenset[str]]:
+    """Every set of attributes on which the two ends of some edge differ."""
+    rule, domain = graph.rule, graph.domain
+    if not isinstance(domain, Domain):
+        raise RefusedError("a network has no attributes.", code="sensitivity.graph")
+    several = [name for name, n in zip(domain.names, domain.shape, strict=True) if n > 1]
+    if rule.n_edges == 0:
+        return []
+    if isinstance(rule, Product):
+        return [
+            frozenset([name]) for name, part in zip(domain.names, rule.factors, strict=True) if part.n_edges
+        ]
+    if isinstance(rule, Complete):
+        return list(_some(several, len(several)))
+    if isinstance(rule, BlockGrid):
+        changing = [n for n, part in zip(domain.names, rule.factors, strict=True) if part.n_edges]
+        return list(_some(changing, len(changing)))
+    if isinstance(rule, L1Ball):
+        return list(_some(several, min(rule.theta, len(several))))
+    if rule.n_edges > MOST_EDGES:
+        raise RefusedError(
+            f"{rule.n_edges:,} edges are too many to look at one by one for interactions. Measure cuboids instead.",
+            code="sensitivity.edges",
+        )
+    return sorted(by_edges(domain, rule), key=sorted)
+
+
+def _some(names: list[str], most: int) -> Iterator[frozenset[str]]:
+    if 1 << len(names) > MOST_SETS:
+        raise RefusedError(
+            f"{len(names)} attributes can change at once: expected at most {MOST_SETS.bit_length() - 1} for interactions. "
+            "Measure cuboids instead.",
+            code="sensitivity.sets",
+        )
+    for size in range(1, most + 1):
+        yield from (frozenset(some) for some in combinations(names, size))
+
+
+def interactions(problem: Problem) -> Bracket[Witness] | None:
+    """Interactions of attributes: a step changes them only through the attributes on which the ends of the edge differ.
+
+    Not monotonely, since two changes can cancel: every set that an edge can have is looked at, not only the largest ones.
+    """
+    query, graph, norm = problem.query, _graph(problem), problem.norm
+    if not isinstance(query, BlockQuery):
+        return None
+    best: Bracket[Witness] = Bracket(0, 0, None, "closed form", "no edge changes an interaction")
+    if graph.bottom != "none":
+        cell = int(graph.bottom_cells[0])
+        value = int(query.column_norms(np.array([cell]), norm)[0])
+        best = Bracket(
+            value,
+            value,
+            Witness.of_change({cell: 1}),
+            "closed form",
+            "a record that appears or vanishes changes every interaction by as much, whatever its cell",
+        )
+    sets = all_difference_sets(graph)
+    values = [query.difference_norm(names, norm) for names in sets]
+    if values and max(values) > best.upper:
+        top = int(np.argmax(np.array(values, dtype=object)))
+        u, v = edge_differing(graph, sets[top])
+        named = ", ".join(name for name in query.domain.names if name in sets[top])
+        best = Bracket(
+            values[top],
+            values[top],
+            Witness.of_change({u: -1, v: 1}),
+            "closed form over the attributes that one edge can change",
+            f"an edge changes interactions only through the attributes on which its ends differ; of {len(sets)} such "
+            f"sets, {{{named}}} changes most",
+        )
+    return best
+
+
+def every_edge(problem: Problem) -> Bracket[Witness]:
+    """Any query: the columns of all edges, or of all pairs of different columns for the full graph."""
+    query, graph, norm = problem.query, _graph(problem), problem.norm
     best: Bracket[Witness] | None = None
     if graph.bottom != "none":
-        cells = np.fromiter(_bottom_cells(graph), dtype=np.int64)
+        cells = np.fromiter(graph.bottom_cells, dtype=np.int64)
         norms = query.column_norms(cells, norm)
         at = int(np.argmax(norms))
         value = int(norms[at])
@@ -160,8 +249,8 @@ def _rows(query: Query, graph: PolicyGraph, norm: Norm, effort: Effort) -> Brack
     if graph.rule.n_edges == 0:
         return _better(best, None)
     if isinstance(graph.rule, Complete):
-        return _better(best, _all_pairs(query, norm, effort))
-    return _better(best, _each_edge(query, graph, norm, effort))
+        return _better(best, _all_pairs(query, norm, problem.effort))
+    return _better(best, _each_edge(query, graph, norm, problem.effort))
 
 
 def _each_edge(query: Query, graph: PolicyGraph, norm: Norm, effort: Effort) -> Bracket[Witness]:

@@ -1,127 +1,123 @@
-"""Sensitivity under exact public facts without a policy graph: the longest minimal move.
+"""Sensitivity under exact public facts without a policy graph: the longest minimal move, by search, bound or refusal.
 
-The ladder: reduction, closed form, exact search over minimal moves, proved bound, refusal. Moves that the published
-values rule out are not counted (``docs/explanation/proofs/published-values.md``).
+The rungs around the closed forms of ``margins`` and ``degrees``: what published values rule out
+(``docs/explanation/proofs/published-values.md``), single records, and below them the search over minimal moves on a matrix, proved bounds
+and the refusal. The search works on the reduced problem when there is one, otherwise on the rows over all cells that are not
+structurally empty.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from policygraph.effort import SECOND, Effort
-from policygraph.model.constraints.networks import Degrees
-from policygraph.model.constraints.tables import Total
-from policygraph.model.domain import Domain, Network
+from policygraph.effort import Effort
+from policygraph.errors import PolicyGraphError, RefusedError
 from policygraph.model.policy import Policy
 from policygraph.model.queries import identity
-from policygraph.model.queries.base import Norm, Query
+from policygraph.model.queries.base import Ints, Norm, Query
 from policygraph.model.queries.cuboids import BlockQuery, CuboidQuery
 from policygraph.model.queries.networks import MixingQuery
 from policygraph.moves.bracket import Bracket, Witness
-from policygraph.sensitivity.rungs import search
-from policygraph.sensitivity.rungs.margins import closed_form
-from policygraph.sensitivity.rungs.mixing import capped_cycle, markov_switch, mixing_bound, mixing_witness
-from policygraph.sensitivity.rungs.partial import partial_margins
-from policygraph.sensitivity.rungs.reduce import Reduced, reduce_margins
-from policygraph.sensitivity.rungs.restricted import LISTED_PAIRS, fixed_pairs, is_fixing, restricted_length
+from policygraph.sensitivity.problem import Problem
+from policygraph.sensitivity.rungs.degrees import public_degrees
+from policygraph.sensitivity.rungs.margins import Reduced, partial_margins, reduced_of, whole_margins
 
-__all__ = ["induced"]
+__all__ = [
+    "proved_bound",
+    "refuse",
+    "search",
+    "single_records",
+    "times_widest_column",
+    "with_values",
+    "without_redundant",
+]
 
-CHUNK = 1 << 20
-STRUCTURE = 2 * SECOND
-"""Work on a bound by the structure of the facts when weaker neighbours are searched afterwards."""
-Degree = tuple[int, dict[int, int], str]
-"""Edges of the longest minimal move, a move, and why."""
+CELLS_AT_ONCE = 1 << 20
+"""Cells whose columns are held at once."""
+ENTRIES = 40_000_000
+"""Most entries of a dense matrix that a search is started on."""
+VALUE_CELLS = 3_000
+"""Most cells for which published values are used to rule out moves."""
+VALUE_PAIRS = 150
+"""The same for node pairs of networks, whose moves are too many to try beyond."""
+POSITIVE_MOVES = 200_000
+USELESS = 10**6
+"""A bound of more than so many times what is attained is not given."""
+SEARCH_COLUMNS = 400
+"""Most different columns for which all minimal moves are searched; beyond it the search would not end."""
 
 
-def induced(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness]:
-    """Largest change of a query over the minimal moves of the public facts."""
-    system = policy.system
-    if system.has_values:
-        return search.with_values(query, policy, norm, effort, without=_without_values)
-    return _without_values(query, policy, norm, effort)
+def without_redundant(problem: Problem) -> Bracket[Witness] | None:
+    """Note that facts which follow from others are not used, and climb on."""
+    redundant = problem.policy.system.redundant
+    if not redundant:
+        return None
+    found = problem.but(without="facts that follow from others").climb()
+    return found.after(f"{len(redundant)} public facts that follow from others dropped")
 
 
-def _without_values(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness]:
-    system = policy.system
-    steps: tuple[str, ...] = ()
-    if system.redundant:
-        steps = (f"{len(system.redundant)} public facts that follow from others dropped",)
-    if len(system.zeros) == policy.domain.size:
-        return Bracket(0, 0, None, "closed form", "every cell is structurally empty")
-    if not system.needed:
-        return _single_records(query, policy, norm).after(*steps)
-    if (one_switch := markov_switch(query, policy)) is not None:
-        change = _pairs(policy.domain, one_switch)
-        value = query.change_norm(change, norm)
-        reason = "with all degrees public a Markov move switches two edges; no switch changes more (docs/explanation/proofs/networks.md)"
-        return Bracket(value, value, Witness.of_change(change), "closed form, one switch", reason).after(
-            *steps
+def with_values(problem: Problem) -> Bracket[Witness] | None:
+    """Longest move that a table with the published values can make; the answer that ignores the values is never smaller."""
+    from policygraph.moves.values.longest import longest_with_values
+
+    query, policy, norm = problem.query, problem.policy, problem.norm
+    if not policy.system.has_values:
+        return None
+    without = problem.but(without="published values")
+    size = policy.domain.size
+    most = VALUE_PAIRS if policy.domain.capacity == 1 else VALUE_CELLS
+    if size > most:
+        return without.climb().unattained(
+            f"the published values were not used: {size:,} cells are more than {most:,}"
         )
-    if (cycle := capped_cycle(query, policy)) is not None and (norm == "l1" or query.is_identity):
-        change = _pairs(policy.domain, cycle)
-        value, cap = query.change_norm(change, norm), policy.at_most_records
-        if value == 2 * (cap or 0):
-            reason = f"at most {cap} edges are added and {cap} removed, and an alternating cycle does that"
-            return Bracket(
-                value, value, Witness.of_change(change), "closed form, capped cycle", reason
-            ).after(*steps)
-    whole = policy.strength == "worst-case" and policy.at_most_records is None
-    # Of weaker neighbours the structure only gives a bound, which must not take the work of their own search.
-    some = effort if whole else effort.at_most(STRUCTURE)
-    best, reduced = _from_structure(query, policy, norm, some)
-    if best is None:
-        best = _times_widest_column(query, policy, norm, some)
-    if best is not None and (best.exact and (whole or best.upper == 0)):
-        return best.after(*steps)
-    found = search.minimal_moves(query, policy, norm, effort, reduced, best)
-    return found.after(*steps)
-
-
-def _from_structure(
-    query: Query, policy: Policy, norm: Norm, effort: Effort
-) -> tuple[Bracket[Witness] | None, Reduced | None]:
-    """Closed form or bound by the structure of the facts, and the reduced problem where there is one."""
-    system = policy.system
-    reduced: Reduced | None = None
-    if isinstance(policy.domain, Domain) and isinstance(query, CuboidQuery):
-        if not len(system.zeros):
-            reduced = reduce_margins(policy.domain, system.needed, query)
-        if reduced is not None:
-            return closed_form(reduced, norm), reduced
-        if query.is_identity:
-            # Entries of these moves are +1 and -1, so that the squared l2 norm is the l1 norm.
-            return partial_margins(policy, effort), None
-    elif isinstance(policy.domain, Network):
-        return _degrees(query, policy, norm), None
-    return None, reduced
-
-
-def _times_widest_column(query: Query, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness] | None:
-    """Any query changes by at most the length of the longest move times its longest column."""
-    if query.is_identity:
-        return None
-    cells, _ = _from_structure(identity(policy.domain), policy, "l1", effort)
-    wide = search.widest_column(query, policy, norm)
-    if cells is None or wide is None:
-        return None
-    lower = query.change_norm(cells.witness.change, norm) if cells.witness is not None else 0
-    upper = cells.upper * wide if norm == "l1" else cells.upper * cells.upper * wide
-    return Bracket(
-        max(upper, lower),
-        lower,
-        cells.witness if lower else None,
-        "bound by the longest move and the widest column",
-        f"{cells.reason}; each single change moves the answer by one column, whose norm is at most the largest one",
-        cells.steps,
+    keep = np.setdiff1d(np.arange(size, dtype=np.int64), policy.system.zeros)
+    rows, values = policy.system.full_rows()
+    asked = None
+    if not query.is_identity:
+        asked = np.asarray(query.columns(keep).toarray(), dtype=np.int64)
+        asked = asked[np.any(asked, axis=1)]
+    matrices = _Matrices(
+        rows[:, keep].toarray(), asked, tuple(keep.tolist()), policy.domain.capacity, None, ()
     )
+    try:
+        bracket = longest_with_values(
+            matrices.matrix,
+            values,
+            query=asked,
+            norm=norm,
+            capacity=matrices.capacity,
+            strength="worst" if policy.strength == "worst-case" else policy.strength,
+            at_most_records=policy.at_most_records,
+            effort=problem.effort,
+        )
+    except RefusedError:
+        return without.climb().unattained("too many moves to try the published values on")
+    change = _change_of(matrices, bracket.witness)
+    found: Bracket[Witness] = Bracket(
+        int(bracket.upper),
+        int(bracket.lower),
+        Witness.of_change(change[1], change[0]) if change and bracket.lower else None,
+        bracket.method,
+        bracket.reason,
+        ("moves that no table with the published values can make were left out",),
+    )
+    if found.exact:
+        return found
+    try:
+        rest = without.climb().unattained("the published values were not used for the bound")
+    except PolicyGraphError:
+        return found
+    return found if found.upper <= rest.upper else _join(rest, found)
 
 
-def _single_records(query: Query, policy: Policy, norm: Norm) -> Bracket[Witness]:
+def single_records(problem: Problem) -> Bracket[Witness] | None:
     """Without public sums a record may appear or vanish by itself, and that is minimal."""
+    query, policy, norm = problem.query, problem.policy, problem.norm
+    if policy.system.needed:
+        return None
     size, zeros = policy.domain.size, policy.system.zeros
     reason = "without public sums the minimal moves add or remove one record, which changes the answer by one column"
     if isinstance(query, (CuboidQuery, BlockQuery, MixingQuery)) or query.is_identity:
@@ -130,8 +126,8 @@ def _single_records(query: Query, policy: Policy, norm: Norm) -> Bracket[Witness
         value = int(query.column_norms(np.array([cell]), norm)[0])
         return Bracket(value, value, Witness.of_change({cell: 1}), "closed form", reason)
     value, best = -1, 0
-    for start in range(0, size, CHUNK):
-        cells = np.setdiff1d(np.arange(start, min(start + CHUNK, size), dtype=np.int64), zeros)
+    for start in range(0, size, CELLS_AT_ONCE):
+        cells = np.setdiff1d(np.arange(start, min(start + CELLS_AT_ONCE, size), dtype=np.int64), zeros)
         if len(cells):
             norms = query.column_norms(cells, norm)
             at = int(np.argmax(norms))
@@ -140,122 +136,281 @@ def _single_records(query: Query, policy: Policy, norm: Norm) -> Bracket[Witness
     return Bracket(value, value, Witness.of_change({best: 1}) if value else None, "largest column", reason)
 
 
-def _degrees(query: Query, policy: Policy, norm: Norm) -> Bracket[Witness] | None:
-    """Public degrees, and pairs that cannot change: closed forms for the edges, a bound for counts of edges."""
-    network = policy.domain
-    facts = [fact for fact in policy.system.needed if not is_fixing(fact, policy)]
-    if not isinstance(network, Network) or not all(isinstance(fact, (Degrees, Total)) for fact in facts):
+def times_widest_column(problem: Problem) -> Bracket[Witness] | None:
+    """Any query changes by at most the length of the longest move times its longest column."""
+    query, norm = problem.query, problem.norm
+    if query.is_identity or "bound" in problem.notes:
         return None
-    if any(isinstance(fact, Total) for fact in facts) and not network.directed:
+    every_cell = problem.but(query=identity(problem.policy.domain), norm="l1")
+    for rung in (whole_margins, partial_margins, public_degrees):
+        cells = rung(every_cell) or every_cell.notes.get("bound")
+        if cells is not None:
+            break
+    wide = _widest_column(query, problem.policy, norm)
+    if cells is None or wide is None:
         return None
-    found = _directed(policy, facts) if network.directed else _undirected(policy, facts)
-    length, change, reason = found
-    lower = query.change_norm(change, norm) if change else 0
+    lower = query.change_norm(cells.witness.change, norm) if cells.witness is not None else 0
+    upper = cells.upper * wide if norm == "l1" else cells.upper * cells.upper * wide
+    return problem.settle(
+        Bracket(
+            max(upper, lower),
+            lower,
+            cells.witness if lower else None,
+            "bound by the longest move and the widest column",
+            f"{cells.reason}; each single change moves the answer by one column, whose norm is at most the largest one",
+            cells.steps,
+        )
+    )
+
+
+def search(problem: Problem) -> Bracket[Witness] | None:
+    """Longest minimal move of the policy's strength by search, bracketed by what is known already."""
+    bound = proved_bound(problem)
+    matrices = _matrices(problem.query, problem.policy, reduced_of(problem))
+    if matrices is None:
+        return None
+    try:
+        found = _search(matrices, problem.policy, problem.norm, problem.effort)
+    except RefusedError as refusal:
+        problem.notes["refusal"] = refusal
+        return None
+    if found is None:
+        return None
+    if bound is None or bound.upper >= found.upper:
+        return found if bound is None or bound.lower <= found.lower else _join(found, bound)
+    return _join(bound, found)
+
+
+def _join(upper: Bracket[Witness], lower: Bracket[Witness]) -> Bracket[Witness]:
+    """A bracket with the upper bound of one and the witness of the other, if that is better."""
+    if lower.lower < upper.lower:
+        lower = upper
+    return replace(
+        upper, lower=lower.lower, witness=lower.witness, steps=(*upper.steps, f"witness by: {lower.method}")
+    )
+
+
+def proved_bound(problem: Problem) -> Bracket[Witness] | None:
+    """The better of what closed forms say of all moves and the number of records times the longest column."""
+    query, policy, norm = problem.query, problem.policy, problem.norm
+    bounds: list[Bracket[Witness]] = []
+    best: Bracket[Witness] | None = problem.notes.get("bound")
+    if best is not None:
+        weaker = f"{best.reason}; weaker neighbours are among these"
+        bounds.append(best if problem.whole else replace(best.unattained(), reason=weaker))
+    size = None if policy.at_most_records is None else 2 * policy.at_most_records
+    if policy.strength == "markov":
+        size = 4 if size is None else min(4, size)
+    reduced = reduced_of(problem)
+    wide = reduced.value_of(norm, 1) if reduced is not None else _widest_column(query, policy, norm)
+    if size is not None and wide is not None:
+        # cells that hold at most one record change by one, and the squares of such changes add up to their number
+        single = query.is_identity and policy.domain.capacity == 1
+        upper = size * wide if norm == "l1" or single else size * size * wide
+        bounds.append(
+            Bracket(
+                upper,
+                0,
+                None,
+                "bound by the number of records",
+                f"a move of this strength adds and removes at most {size} records in all, each changing the answer by one column",
+            )
+        )
+    return min(bounds, key=lambda b: b.upper) if bounds else None
+
+
+def refuse(problem: Problem) -> Bracket[Witness] | None:
+    """Say that nothing is proved, and what would help."""
+    policy, refusal = problem.policy, problem.notes.get("refusal")
+    why = refusal or "the reduced problem is too large to search, and no bound for it is proved."
+    raise RefusedError(
+        f"no proved sensitivity for {policy.domain!r} under {len(policy.constraints)} public facts: {why} "
+        "Coarsen an attribute, make fewer facts public, choose strength = 'markov', or set at_most_records.",
+        code="sensitivity.refused",
+    ) from refusal
+
+
+def _widest_column(query: Query, policy: Policy, norm: Norm) -> int | None:
+    """Norm (squared for l2) of the longest column, when it can be had."""
     if query.is_identity:
-        # Entries are +-1 in simple graphs and in directed ones, and at most 2 in undirected graphs with multiple edges
-        # (docs/explanation/proofs/degrees.md), so that the squared l2 norm is at most once or twice the l1 norm.
-        doubled = norm == "l2" and network.capacity is None and not network.directed
-        upper = 2 * length if doubled else length
-    elif isinstance(query, MixingQuery):
-        upper = length if norm == "l1" else length * length
-        if (by_groups := mixing_bound(query, policy, length, norm)) is not None and by_groups[0] < upper:
-            upper, reason = by_groups[0], f"{reason}; {by_groups[1]}"
-        other = _pairs(network, mixing_witness(query, policy))
-        if other and query.change_norm(other, norm) > lower and _stays_off(policy, other):
-            change, lower = other, query.change_norm(other, norm)
-    else:
+        return 1
+    size = policy.domain.size
+    if isinstance(query, (CuboidQuery, MixingQuery)):
+        return int(query.column_norms(np.zeros(1, dtype=np.int64), norm)[0])
+    return int(query.column_norms(np.arange(size, dtype=np.int64), norm).max()) if size <= ENTRIES else None
+
+
+@dataclass(frozen=True)
+class _Matrices:
+    """A constraint matrix and a query over some cells, and which cells of the domain they are."""
+
+    matrix: Ints
+    query: Ints | None
+    cells: tuple[int, ...]
+    capacity: int | None
+    symmetries: Ints | None
+    steps: tuple[str, ...]
+
+    def change(self, move: Any) -> dict[int, int]:
+        """A change of cells of the domain."""
+        return {self.cells[at]: int(move[at]) for at in np.flatnonzero(np.asarray(move))}
+
+
+def _matrices(query: Query, policy: Policy, reduced: Reduced | None) -> _Matrices | None:
+    """What is searched; None when it is too large to be written out."""
+    if reduced is not None:
+        records = _few_records(policy)
+        small = reduced if records is None else reduced.shrink(records)
+        height = sum(int(np.prod([small.shape[a] for a in names], dtype=object)) for names in small.known)
+        if height * small.size > ENTRIES:
+            return None
+        identity = small.asks_cells and small.asked[0][1] == 1
+        asks = sum(int(np.prod([small.shape[a] for a in names], dtype=object)) for names, _ in small.asked)
+        if not identity and asks * small.size > ENTRIES:
+            return None
+        cells = tuple(small.lift(cell) for cell in np.ndindex(*small.shape))
+        return _Matrices(
+            small.matrix(),
+            None if identity else small.query_matrix(),
+            cells,
+            None,
+            small.symmetries(),
+            small.steps,
+        )
+    size = policy.domain.size
+    if size > ENTRIES or sum(c.n_rows(policy.domain) for c in policy.system.needed) * size > ENTRIES:
         return None
-    return Bracket(
-        upper,
-        lower,
-        Witness.of_change(change) if change else None,
-        "closed form, public degrees" if upper == lower else "bound by public degrees",
-        reason,
-    )
+    keep = np.setdiff1d(np.arange(size, dtype=np.int64), policy.system.zeros)
+    rows = policy.system.matrix()[:, keep].toarray()
+    asked = None
+    if not query.is_identity:
+        if query.height * len(keep) > ENTRIES:
+            return None
+        asked = np.asarray(query.columns(keep).toarray(), dtype=np.int64)
+        asked = asked[np.any(asked, axis=1)]
+    return _Matrices(rows, asked, tuple(keep.tolist()), policy.domain.capacity, None, ())
 
 
-def _fixing(policy: Policy) -> bool:
-    return bool(len(policy.system.zeros)) or any(is_fixing(fact, policy) for fact in policy.system.needed)
+def _few_records(policy: Policy) -> int | None:
+    """Most records that a move of this policy adds or removes, when it is capped."""
+    caps = [policy.at_most_records] if policy.at_most_records is not None else []
+    if policy.strength == "markov":
+        caps.append(4)
+    return min(caps) if caps else None
 
 
-def _stays_off(policy: Policy, change: dict[int, int]) -> bool:
-    """Whether no pair of a change is structurally empty or public."""
-    if not _fixing(policy):
-        return True
-    cells = np.array(sorted(change), dtype=np.int64)
-    told = [fact for fact in policy.system.needed if is_fixing(fact, policy)]
-    return not np.isin(cells, policy.system.zeros).any() and not any(
-        len(fact.rows_on(policy.domain, cells).cell) for fact in told
-    )
+def _search(problem: _Matrices, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness] | None:
+    from policygraph.moves.strengths import overview as strengths
 
+    common: dict[str, Any] = {"query": problem.query, "norm": norm, "capacity": problem.capacity}
+    cap = policy.at_most_records
+    listed = policy.strength == "positive" or (policy.strength == "worst-case" and cap is None)
+    if listed and _different_columns(problem.matrix) > SEARCH_COLUMNS:
+        return None
+    if policy.strength == "worst-case" and cap is None:
+        from policygraph.moves.graver.longest import longest_move
 
-def _restricted(policy: Policy, known: dict[str, Any], found: Degree, *, joined: bool = False) -> Degree:
-    """The same where some pairs cannot change; ``joined`` if a fact couples unconnected parts."""
-    network = policy.domain
-    if not isinstance(network, Network) or not _fixing(policy):
-        return found
-    length, change, reason = found
-    if joined or network.size > LISTED_PAIRS:
-        kept = change if _stays_off(policy, change) else {}
-        return length, kept, f"{reason}; pairs that cannot change only rule moves out"
-    bound, edges = restricted_length(network, fixed_pairs(policy), known)
-    smaller = _pairs(network, edges)
-    why = (
-        "a minimal move lies in one connected part of the pairs that can change, and the largest part allows at most "
-        f"{min(bound, length)} edges (docs/explanation/proofs/networks.md, Theorem 9)"
-    )
-    return min(bound, length), smaller, why
-
-
-def _undirected(policy: Policy, facts: Sequence[Any]) -> Degree:
-    from policygraph.moves.degrees.closed_form import longest_degree_move
-
-    network: Any = policy.domain
-    mask = np.zeros(network.order, dtype=bool)
-    for fact in facts:
-        mask[fact.positions(network)] = True
-    length, edges = longest_degree_move(network.order, mask, loops=network.loops, capacity=network.capacity)
-    reason = (
-        "a minimal move is an alternating walk whose repeated nodes hang odd cycles together; with "
-        f"{int(mask.sum())} of {network.order} degrees public it has at most {length} edges (docs/explanation/proofs/degrees.md)"
-    )
-    return _restricted(policy, {"both": mask}, (length, _pairs(network, edges), reason))
-
-
-def _directed(policy: Policy, facts: Sequence[Any]) -> Degree:
-    from policygraph.moves.two_way.closed_form import longest_bipartite_move
-
-    network: Any = policy.domain
-    masks = {side: np.zeros(network.order, dtype=bool) for side in ("out", "in")}
-    total = False
-    for fact in facts:
-        if isinstance(fact, Degrees):
-            masks[fact.side][fact.positions(network)] = True
+        common["norm"] = "l1" if norm == "l1" else "l2squared"
+        bracket: Any = longest_move(problem.matrix, **common, effort=effort, symmetries=problem.symmetries)
+        if bracket.upper > USELESS * max(1, bracket.lower):
+            return None
+    elif policy.strength == "worst-case" and cap is not None:
+        bracket = strengths.longest_capped(problem.matrix, cap, **common, effort=effort)
+    elif policy.strength == "markov" and (cap is None or cap >= 4 or (cap >= 2 and _is_balanced(problem))):
+        bracket = strengths.longest_markov(problem.matrix, **common, effort=effort)
+    else:
+        moves, basis = _listed(problem, policy, effort)
+        if policy.strength == "positive":
+            bracket = strengths.longest_positive(problem.matrix, moves, **common, basis=basis, effort=effort)
         else:
-            total = True
-    if network.order == 1 and not network.loops:
-        return 0, {}, "there is no pair of nodes"
-    length, edges = longest_bipartite_move(
-        network.order,
-        network.order,
-        masks["out"],
-        masks["in"],
-        total_known=total,
-        loops_forbidden=not network.loops,
+            return _longest_of(problem, moves, norm)
+    change = _change_of(problem, bracket.witness)
+    return Bracket(
+        int(bracket.upper),
+        int(bracket.lower),
+        None if not change else Witness.of_change(change[1], change[0]),
+        bracket.method,
+        bracket.reason,
+        problem.steps,
     )
-    reason = (
-        "a minimal move is a closed walk in the bipartite graph of tails and heads that visits each node with a public "
-        f"degree once; it has at most {length} edges (docs/explanation/proofs/two-cuboids.md)"
-    )
-    return _restricted(policy, masks, (length, _pairs(network, edges), reason), joined=total)
 
 
-def _pairs(network: Any, edges: Any) -> dict[int, int]:
-    """A change of edges, given by the positions of their ends, as a change of cells."""
-    if not len(edges):
-        return {}
-    listed = np.array(edges, dtype=np.int64)
-    cells, inverse = np.unique(network.pair_index(listed[:, 0], listed[:, 1]), return_inverse=True)
-    amounts = np.zeros(len(cells), dtype=np.int64)
-    np.add.at(amounts, inverse, listed[:, 2])
-    return {cell: x for cell, x in zip(cells.tolist(), amounts.tolist(), strict=True) if x}
+def _is_balanced(problem: _Matrices) -> bool:
+    """Whether every move adds as many records as it removes, so that a Markov move adds at most two, and the search takes the query."""
+    from policygraph.moves.strengths.columns import LARGEST_ENTRY, record_total
+
+    entries = problem.query
+    if entries is not None and entries.size and max(int(entries.max()), -int(entries.min())) >= LARGEST_ENTRY:
+        return False
+    return record_total(problem.matrix) is not None
+
+
+def _different_columns(matrix: Ints) -> int:
+    return len({column.tobytes() for column in np.ascontiguousarray(matrix.T)})
+
+
+def _change_of(problem: _Matrices, witness: Any) -> tuple[dict[int, int] | None, dict[int, int]] | None:
+    """Table and move of a witness: a pair, or a move alone."""
+    if witness is None:
+        return None
+    if isinstance(witness, tuple) and len(witness) == 2 and np.ndim(witness[0]) == 1:
+        table, move = witness
+        return {c: x for c, x in problem.change(table).items() if x}, problem.change(move)
+    change = problem.change(witness)
+    return (None, change) if change else None
+
+
+def _listed(problem: _Matrices, policy: Policy, effort: Effort) -> tuple[Ints, Ints | None]:
+    """Moves of a strength and cap that are found by listing."""
+    from policygraph.moves.graver.basis import graver_basis
+    from policygraph.moves.strengths import overview as strengths
+
+    cap = policy.at_most_records
+    if policy.strength == "markov":
+        found = []
+        for move in strengths.markov_moves(problem.matrix, problem.capacity):
+            found.append(move)
+            effort.spend(10)
+            if len(found) * len(move) > ENTRIES or effort.done:
+                raise RefusedError(
+                    f"{len(found):,} Markov moves and more, too many to list with this effort. Allow more effort, drop the cap or "
+                    "set it to 4.",
+                    code="moves.cap-deadline",
+                )
+        moves = np.array(found, dtype=np.int64).reshape(len(found), len(problem.cells))
+        return _capped(moves, cap), None
+    basis = graver_basis(
+        problem.matrix,
+        capacity=problem.capacity,
+        max_moves=POSITIVE_MOVES,
+        effort=effort,
+        symmetries=problem.symmetries,
+    )
+    return _capped(basis, cap), basis
+
+
+def _capped(moves: Ints, cap: int | None) -> Ints:
+    if cap is None:
+        return moves
+    added = np.maximum(moves, 0).sum(axis=1)
+    removed = np.maximum(-moves, 0).sum(axis=1)
+    kept: Ints = moves[np.maximum(added, removed) <= cap]
+    return kept
+
+
+def _longest_of(problem: _Matrices, moves: Ints, norm: Norm) -> Bracket[Witness]:
+    if not len(moves):
+        return Bracket(0, 0, None, "enumeration", "there is no move of this strength", problem.steps)
+    from policygraph.moves.strengths.bracket import lengths
+
+    sizes = lengths(problem.query, moves, norm)
+    at = int(np.argmax(sizes))
+    value = int(sizes[at])
+    return Bracket(
+        value,
+        value,
+        Witness.of_change(problem.change(moves[at])) if value else None,
+        "enumeration",
+        f"all {len(moves)} moves of this strength were listed",
+        problem.steps,
+    )

@@ -1,23 +1,252 @@
-"""Closed forms for public whole margins of a table: none, one, two of them after reduction.
+"""Public margins of a table: reduction to the part that matters, and closed forms for whole and partly public margins.
 
-Theorems 1 to 3 of ``docs/explanation/proofs/reductions.md`` and ``docs/explanation/proofs/two-cuboids.md``.
+Each reduction keeps the sensitivity of the query over the minimal moves unchanged (``docs/explanation/proofs/reductions.md``), so that
+the size that matters is the size of the reduced problem. With one or two margins left the move graph is bipartite and there is a
+closed form (``docs/explanation/proofs/two-cuboids.md``); structural zeros delete edges of that graph. Attributes that two partly
+public cuboids share split the table into independent slices, of which only those with different public cells differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
-from policygraph.model.queries.base import Norm
+import numpy as np
+import numpy.typing as npt
+
+from policygraph.effort import SECOND, Effort
+from policygraph.model.constraints.base import Constraint
+from policygraph.model.constraints.tables import Cells, Cuboid, Total
+from policygraph.model.domain import Domain
+from policygraph.model.policy import Policy
+from policygraph.model.queries.base import Ints, Norm
+from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.moves.bracket import Bracket, Witness
-from policygraph.sensitivity.rungs.reduce import Reduced
+from policygraph.sensitivity.problem import Problem
 
-__all__ = ["change_norm", "closed_form", "witness"]
+__all__ = [
+    "Axis",
+    "Reduced",
+    "closed_form",
+    "partial_margins",
+    "reduce_margins",
+    "reduced_of",
+    "whole_margins",
+]
 
+STRUCTURE = 2 * SECOND
+"""Work on a bound by the structure of the facts when weaker neighbours are searched afterwards."""
 Change = Mapping[tuple[int, ...], int]
+Codes = tuple[int, ...]
 
 
-def change_norm(reduced: Reduced, change: Change, norm: Norm) -> int:
+@dataclass(frozen=True)
+class Axis:
+    """A reduced attribute: some attributes of the domain taken together, perhaps with fewer values.
+
+    Attributes
+    ----------
+    names
+        Attributes of the domain, first one slowest.
+    size
+        Number of values that are kept: the first ``size`` combinations.
+    """
+
+    names: tuple[str, ...]
+    size: int
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """A table over reduced attributes, whole margins that are public, and margins that are asked for.
+
+    Attributes
+    ----------
+    axes
+        The reduced attributes.
+    known
+        Public margins, as sets of axis numbers; empty: nothing is public; the empty set: the total is public.
+    asked
+        Margins of the query with their weights, in no order; repeated ones count each time.
+    steps
+        What was done, in words.
+    """
+
+    domain: Domain
+    axes: tuple[Axis, ...]
+    known: tuple[frozenset[int], ...]
+    asked: tuple[tuple[frozenset[int], int], ...]
+    steps: tuple[str, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the reduced attributes."""
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def size(self) -> int:
+        """Number of reduced cells."""
+        return prod(self.shape)
+
+    @property
+    def asks_cells(self) -> bool:
+        """Whether the one thing asked for is every reduced cell, once."""
+        return [names for names, _ in self.asked] == [frozenset(range(len(self.axes)))]
+
+    def lift(self, cell: Sequence[int]) -> int:
+        """Index of a cell of the domain that stands for a reduced cell; attributes reduced away are at 0."""
+        codes = dict.fromkeys(self.domain.names, 0)
+        for axis, value in zip(self.axes, cell, strict=True):
+            rest = int(value)
+            for name in reversed(axis.names):
+                rest, codes[name] = divmod(rest, self.domain.shape[self.domain.axis(name)])
+        at = 0
+        for name, size in zip(self.domain.names, self.domain.shape, strict=True):
+            at = at * size + codes[name]
+        return at
+
+    def margin_rows(self, names: frozenset[int]) -> Ints:
+        """Row number of each reduced cell in the margin over some axes."""
+        grid = (
+            np.indices(self.shape).reshape(len(self.shape), -1)
+            if self.shape
+            else np.zeros((0, 1), dtype=np.int64)
+        )
+        row = np.zeros(grid.shape[1], dtype=np.int64)
+        for axis in sorted(names):
+            row = row * self.shape[axis] + grid[axis]
+        return row
+
+    def matrix(self) -> Ints:
+        """Public margins as dense rows over the reduced cells."""
+        return _stack([(self.margin_rows(names), 1) for names in self.known], self.size)
+
+    def query_matrix(self) -> Ints:
+        """The query as dense rows over the reduced cells."""
+        return _stack([(self.margin_rows(names), weight) for names, weight in self.asked], self.size)
+
+    def value_of(self, norm: Norm, per_margin: int) -> int:
+        """Weighted sum when every margin that is asked for changes by ``per_margin``."""
+        return sum((w if norm == "l1" else w * w) * per_margin for _, w in self.asked)
+
+    def symmetries(self) -> Ints | None:
+        """Generators of the cell permutations that keep margins and query: values of an axis, equal axes."""
+        if self.size > 4096 or not self.axes:
+            return None
+        cells = np.arange(self.size).reshape(self.shape)
+        out = []
+        for axis, size in enumerate(self.shape):
+            for value in range(size - 1):
+                order = np.arange(size)
+                order[[value, value + 1]] = order[[value + 1, value]]
+                out.append(np.take(cells, order, axis=axis).ravel())
+        for i in range(len(self.axes)):
+            for j in range(i):
+                if self.shape[i] == self.shape[j] and self._swappable(i, j):
+                    out.append(np.swapaxes(cells, i, j).ravel())
+        return np.array(out, dtype=np.int64) if out else None
+
+    def _swappable(self, i: int, j: int) -> bool:
+        turn = {i: j, j: i}
+        known = sorted(sorted(turn.get(a, a) for a in names) for names in self.known)
+        asked = sorted((sorted(turn.get(a, a) for a in names), w) for names, w in self.asked)
+        return known == sorted(sorted(names) for names in self.known) and asked == sorted(
+            (sorted(names), w) for names, w in self.asked
+        )
+
+    def shrink(self, records: int) -> Reduced:
+        """Keep only as many values of each axis as moves of few records can touch (whole margins only)."""
+        axes = []
+        for at, axis in enumerate(self.axes):
+            # Added and removed records have the same multiset of values on an axis inside a public margin.
+            most = records if any(at in names for names in self.known) else 2 * records
+            axes.append(replace(axis, size=min(axis.size, most)))
+        if tuple(axes) == self.axes:
+            return self
+        step = f"a move of at most {records} records touches few values of an attribute, and values are alike"
+        return replace(self, axes=tuple(axes), steps=(*self.steps, step))
+
+
+def _stack(blocks: list[tuple[Ints, int]], width: int) -> Ints:
+    height = sum(int(rows.max(initial=-1)) + 1 for rows, _ in blocks)
+    out = np.zeros((height, width), dtype=np.int64)
+    start = 0
+    for rows, weight in blocks:
+        out[start + rows, np.arange(width)] = weight
+        start += int(rows.max(initial=-1)) + 1
+    return out
+
+
+def reduce_margins(domain: Domain, constraints: Sequence[Constraint], query: CuboidQuery) -> Reduced | None:
+    """Reduce public whole margins and a query of cuboids; None when a fact is of another kind.
+
+    Examples
+    --------
+    >>> domain = Domain({"a": 2, "b": 3, "c": 4, "d": 5})
+    >>> facts = [Cuboid("a", "b", "d"), Cuboid("b", "c", "d")]
+    >>> reduced = reduce_margins(domain, facts, CuboidQuery(domain, [domain.names]))
+    >>> reduced.shape, [sorted(k) for k in reduced.known]
+    ((2, 4), [[0], [1]])
+    """
+    sets: list[frozenset[str]] = []
+    for constraint in constraints:
+        if isinstance(constraint, Total):
+            sets.append(frozenset())
+        elif isinstance(constraint, Cuboid):
+            sets.append(frozenset(constraint.names))
+        else:
+            return None
+    steps: list[str] = []
+    single = {name for name, size in zip(domain.names, domain.shape, strict=True) if size == 1}
+    if single:
+        steps.append(f"attributes with one value dropped: {', '.join(sorted(single))}")
+    known = {names - single for names in sets}
+    inside = {names for names in known if any(names < other for other in known)}
+    if inside:
+        steps.append("public margins inside other public margins dropped")
+    known -= inside
+    asked = [
+        (frozenset(names) - single, weight) for names, weight in zip(query.sets, query.weights, strict=True)
+    ]
+    free = [(names, w) for names, w in asked if not any(names <= k for k in known)]
+    if len(free) < len(asked):
+        steps.append(f"{len(asked) - len(free)} asked tables follow from the public ones and cannot change")
+    common = frozenset.intersection(*known) if known else frozenset()
+    if common:
+        steps.append(f"attributes in every public margin split the table: {', '.join(sorted(common))}")
+        known = {names - common for names in known}
+        free = [(names - common, w) for names, w in free]
+    used = frozenset().union(*known, *(names for names, _ in free))
+    groups: dict[tuple[bool, ...], list[str]] = {}
+    for name in domain.names:
+        if name in used:
+            signature = tuple(name in k for k in sorted(known, key=sorted)) + tuple(
+                name in q for q, _ in free
+            )
+            groups.setdefault(signature, []).append(name)
+    merged = [names for names in groups.values() if len(names) > 1]
+    if merged:
+        steps.append(
+            "attributes that always occur together merged: " + "; ".join(" x ".join(n) for n in merged)
+        )
+    axes = tuple(
+        Axis(tuple(names), prod(domain.shape[domain.axis(n)] for n in names)) for names in groups.values()
+    )
+    place = {name: at for at, axis in enumerate(axes) for name in axis.names}
+    return Reduced(
+        domain,
+        axes,
+        tuple(frozenset(place[n] for n in names) for names in sorted(known, key=sorted)),
+        tuple((frozenset(place[n] for n in names), w) for names, w in free),
+        tuple(steps),
+    )
+
+
+# Whole margins -----------------------------------------------------------------------------------------------------------
+
+
+def _change_norm(reduced: Reduced, change: Change, norm: Norm) -> int:
     """Norm (squared for l2) of what a change of reduced cells does to the margins that are asked for."""
     total = 0
     for names, weight in reduced.asked:
@@ -33,7 +262,7 @@ def change_norm(reduced: Reduced, change: Change, norm: Norm) -> int:
     return total
 
 
-def witness(reduced: Reduced, change: Change) -> Witness:
+def _witness(reduced: Reduced, change: Change) -> Witness:
     """Two neighbouring tables of the domain from a change of reduced cells."""
     return Witness.of_change({reduced.lift(cell): amount for cell, amount in change.items()})
 
@@ -60,11 +289,11 @@ def _one_total(reduced: Reduced, norm: Norm) -> Bracket[Witness]:
     """One public margin splits the table into parts of known total: a record moves inside its part."""
     ones = (1,) * len(reduced.axes)
     change = {(0,) * len(reduced.axes): -1, ones: 1}
-    value = change_norm(reduced, change, norm)
+    value = _change_norm(reduced, change, norm)
     return Bracket(
         value,
         value,
-        witness(reduced, change),
+        _witness(reduced, change),
         "closed form, one public margin",
         "inside a part whose total is public a minimal move takes one record from a cell to another; it changes two "
         "cells of each table that is not public, and the pair shown changes all of them",
@@ -90,7 +319,7 @@ def _two_margins(reduced: Reduced, norm: Norm) -> Bracket[Witness]:
                 # Added and removed records differ on the attributes that are in no public margin.
                 cell[axis] = 1 if sign > 0 else 0
         change[tuple(cell)] = change.get(tuple(cell), 0) + sign
-    lower = change_norm(reduced, change, norm)
+    lower = _change_norm(reduced, change, norm)
     upper = 0
     for names, weight in reduced.asked:
         # The margin of a cycle over all left (or all right) attributes has entries 0 and +-1 only; other margins may
@@ -100,9 +329,279 @@ def _two_margins(reduced: Reduced, norm: Norm) -> Bracket[Witness]:
     return Bracket(
         max(upper, lower),
         lower,
-        witness(reduced, change),
+        _witness(reduced, change),
         "closed form, two public margins" if upper == lower else "bound by two public margins",
         f"a minimal move is a simple cycle in the complete bipartite graph of {rows} x {columns} margin cells, so it has "
         f"at most {length} changes, each of one record; no table changes by more than the cells do",
         reduced.steps,
     )
+
+
+# Partly public margins ---------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Margin:
+    """Public cells of the margin over some attributes; None: all of them."""
+
+    names: tuple[str, ...]
+    known: set[Codes] | None
+
+
+def _codes(domain: Domain, names: tuple[str, ...], of: tuple[str, ...], cell: tuple[object, ...]) -> Codes:
+    given = dict(zip(of, cell, strict=True))
+    return tuple(domain.code(name, given[name]) for name in names)  # type: ignore[arg-type]
+
+
+def _read(policy: Policy) -> tuple[list[_Margin], bool] | None:
+    domain = policy.domain
+    if not isinstance(domain, Domain):
+        return None
+    total = False
+    sides: dict[tuple[str, ...], _Margin] = {}
+    single = {name for name, size in zip(domain.names, domain.shape, strict=True) if size == 1}
+    for fact in policy.system.needed:
+        if isinstance(fact, Total) or (isinstance(fact, Cuboid) and not set(fact.names) - single):
+            total = True
+            continue
+        if not isinstance(fact, (Cuboid, Cells)):
+            return None
+        of = fact.names if isinstance(fact, Cuboid) else fact.of
+        names = tuple(sorted(set(of) - single, key=domain.axis))
+        if not names:
+            total = True
+            continue
+        side = sides.setdefault(names, _Margin(names, set()))
+        if isinstance(fact, Cuboid):
+            side.known = None
+        elif side.known is not None:
+            side.known |= {_codes(domain, names, fact.of, cell) for cell in fact.cells}
+    for side in sides.values():
+        if side.known is not None and len(side.known) == prod(
+            domain.shape[domain.axis(n)] for n in side.names
+        ):
+            side.known = None
+    return list(sides.values()), total
+
+
+def _partial(policy: Policy, effort: Effort) -> Bracket[Witness] | None:
+    read = _read(policy)
+    domain = policy.domain
+    if read is None or not isinstance(domain, Domain):
+        return None
+    sides, total = read
+    if not 1 <= len(sides) <= 2:
+        return None
+    left = sides[0]
+    right = sides[1] if len(sides) == 2 else _Margin((), set())
+    if not right.names:
+        rest = tuple(
+            n for n, size in zip(domain.names, domain.shape, strict=True) if n not in left.names and size > 1
+        )
+        right = _Margin(rest, set())
+    shared = tuple(name for name in left.names if name in right.names)
+    if shared and total and left.known is not None and right.known is not None:
+        return None  # one total over slices that are not known separately couples them
+    if len(policy.system.zeros):
+        covered = set(left.names) | set(right.names)
+        spare = [
+            n for n, size in zip(domain.names, domain.shape, strict=True) if size > 1 and n not in covered
+        ]
+        return None if shared or spare else _with_zeros(policy, domain, left, right, total, effort)
+    best = 0, {0: 0}
+    for fixed, known_left, known_right in _slices(domain, left, right, shared):
+        found = _slice(domain, left, right, fixed, known_left, known_right, total)
+        if found[0] > best[0]:
+            best = found
+    length, change = best
+    return Bracket(
+        length,
+        length,
+        Witness.of_change(change) if length else None,
+        "closed form, partly public margins",
+        "a minimal move is a closed walk in the bipartite graph of margin cells that visits each public one at most "
+        "once, the others acting as one free vertex a side (docs/explanation/proofs/two-cuboids.md)",
+        (f"slices by the shared attributes {', '.join(shared)} are independent",) if shared else (),
+    )
+
+
+def _with_zeros(
+    policy: Policy, domain: Domain, left: _Margin, right: _Margin, total: bool, effort: Effort
+) -> Bracket[Witness]:
+    """Structural zeros delete edges of the bipartite graph: a longest-cycle problem, solved with proof or bracketed."""
+    from policygraph.moves.two_way.forbidden import longest_with_forbidden
+
+    codes = domain.codes(policy.system.zeros)
+
+    def place(names: tuple[str, ...]) -> npt.NDArray[np.int64]:
+        at = np.zeros(len(policy.system.zeros), dtype=np.int64)
+        for name in names:
+            at = at * domain.shape[domain.axis(name)] + codes[domain.axis(name)]
+        return at
+
+    sizes = [[domain.shape[domain.axis(n)] for n in side.names] for side in (left, right)]
+    masks = [_mask(size, side.known) for size, side in zip(sizes, (left, right), strict=True)]
+    bracket = longest_with_forbidden(
+        len(masks[0]),
+        len(masks[1]),
+        masks[0],
+        masks[1],
+        np.stack([place(left.names), place(right.names)], axis=1),
+        total_known=total,
+        effort=effort,
+    )
+    change = {}
+    for row, column, sign in bracket.witness or ():
+        here = dict.fromkeys(domain.names, 0)
+        here.update(zip(left.names, _decode(row, sizes[0]), strict=True))
+        here.update(zip(right.names, _decode(column, sizes[1]), strict=True))
+        change[_encode([here[name] for name in domain.names], domain.shape)] = int(sign)
+    return Bracket(
+        int(bracket.upper),
+        int(bracket.lower),
+        Witness.of_change(change) if change else None,
+        bracket.method,
+        bracket.reason,
+    )
+
+
+def _slices(
+    domain: Domain, left: _Margin, right: _Margin, shared: tuple[str, ...]
+) -> Iterator[tuple[Codes, set[Codes] | None, set[Codes] | None]]:
+    """Slices with different public cells: those that a public cell names, and one that none names."""
+    if not shared:
+        yield (), left.known, right.known
+        return
+    named: dict[Codes, tuple[set[Codes], set[Codes]]] = {}
+    for at, side in enumerate((left, right)):
+        keep = [side.names.index(name) for name in shared]
+        rest = [k for k in range(len(side.names)) if k not in keep]
+        for cell in side.known or ():
+            pair = named.setdefault(tuple(cell[k] for k in keep), (set(), set()))
+            pair[at].add(tuple(cell[k] for k in rest))
+    sizes = [domain.shape[domain.axis(name)] for name in shared]
+    for key, (one, two) in named.items():
+        yield key, None if left.known is None else one, None if right.known is None else two
+    if len(named) < prod(sizes):
+        yield (
+            _unused(sizes, set(named)),
+            None if left.known is None else set(),
+            None if right.known is None else set(),
+        )
+
+
+def _unused(sizes: list[int], taken: set[Codes]) -> Codes:
+    at = 0
+    while True:
+        codes, rest = [], at
+        for size in reversed(sizes):
+            rest, code = divmod(rest, size)
+            codes.append(code)
+        if tuple(reversed(codes)) not in taken:
+            return tuple(reversed(codes))
+        at += 1
+
+
+def _slice(
+    domain: Domain,
+    left: _Margin,
+    right: _Margin,
+    fixed: Codes,
+    known_left: set[Codes] | None,
+    known_right: set[Codes] | None,
+    total: bool,
+) -> tuple[int, dict[int, int]]:
+    from policygraph.moves.two_way.closed_form import longest_bipartite_move
+
+    shared = tuple(name for name in left.names if name in right.names)
+    own = [tuple(n for n in side.names if n not in shared) for side in (left, right)]
+    sizes = [[domain.shape[domain.axis(n)] for n in names] for names in own]
+    masks = [_mask(size, known) for size, known in zip(sizes, (known_left, known_right), strict=True)]
+    length, walk = longest_bipartite_move(
+        len(masks[0]), len(masks[1]), masks[0], masks[1], total_known=total and not shared
+    )
+    codes = dict.fromkeys(domain.names, 0) | dict(zip(shared, fixed, strict=True))
+
+    def cell(row: int, column: int, extra: str | None = None) -> int:
+        here = dict(codes)
+        for names, size, code in ((own[0], sizes[0], row), (own[1], sizes[1], column)):
+            here.update(zip(names, _decode(code, size), strict=True))
+        if extra is not None:
+            here[extra] = 1
+        return _encode([here[name] for name in domain.names], domain.shape)
+
+    change = {cell(row, column): int(sign) for row, column, sign in walk}
+    spare = [
+        name
+        for name, size in zip(domain.names, domain.shape, strict=True)
+        if size > 1 and name not in left.names and name not in right.names
+    ]
+    covered = total or masks[0].any() or masks[1].any()
+    if spare and covered and length < 2:
+        row, column = int(np.argmax(masks[0])), int(np.argmax(masks[1]))
+        change = {cell(row, column): -1, cell(row, column, spare[0]): 1}
+        length = 2
+    return length, change
+
+
+def _mask(size: list[int], known: set[Codes] | None) -> npt.NDArray[np.bool_]:
+    """Which cells of a margin are public."""
+    mask = np.full(prod(size), known is None, dtype=bool)
+    for codes in known or ():
+        mask[_encode(codes, size)] = True
+    return mask
+
+
+def _encode(codes: Codes | list[int], sizes: list[int] | Codes) -> int:
+    at = 0
+    for code, size in zip(codes, sizes, strict=True):
+        at = at * size + code
+    return at
+
+
+def _decode(index: int, sizes: list[int]) -> list[int]:
+    out = []
+    for size in reversed(sizes):
+        index, code = divmod(int(index), size)
+        out.append(code)
+    return out[::-1]
+
+
+# Rungs -------------------------------------------------------------------------------------------------------------------
+
+
+def reduced_of(problem: Problem) -> Reduced | None:
+    """The reduced problem, where whole margins are public and cuboids are asked for; made once for a problem."""
+    if "reduced" not in problem.notes:
+        query, policy = problem.query, problem.policy
+        made: Reduced | None = None
+        if (
+            isinstance(policy.domain, Domain)
+            and isinstance(query, CuboidQuery)
+            and not len(policy.system.zeros)
+        ):
+            made = reduce_margins(policy.domain, policy.system.needed, query)
+        problem.notes["reduced"] = made
+    found: Reduced | None = problem.notes["reduced"]
+    return found
+
+
+def whole_margins(problem: Problem) -> Bracket[Witness] | None:
+    """Whole margins: a closed form where at most two are left after reduction."""
+    reduced = reduced_of(problem)
+    found = None if reduced is None else closed_form(reduced, problem.norm)
+    return None if found is None else problem.settle(found)
+
+
+def partial_margins(problem: Problem) -> Bracket[Witness] | None:
+    """All cells where cells of at most two margins are public: a closed form, or a longest cycle with structural zeros.
+
+    Both norms have the same value: minimal moves have entries +1 and -1, so that the square of the l2 norm is the l1 norm.
+    """
+    query = problem.query
+    if not isinstance(query, CuboidQuery) or not query.is_identity or reduced_of(problem) is not None:
+        return None
+    # Of weaker neighbours the structure only gives a bound, which must not take the work of their own search.
+    effort = problem.effort if problem.whole else problem.effort.at_most(STRUCTURE)
+    found = _partial(problem.policy, effort)
+    return None if found is None else problem.settle(found)

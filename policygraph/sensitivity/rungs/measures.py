@@ -8,31 +8,40 @@ own moves, or the engine on a range of two values.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import product
 from math import gcd, prod
 from typing import Any
 
 import numpy as np
 
-from policygraph.effort import Effort
 from policygraph.errors import InputError, RefusedError
 from policygraph.model.constraints.tables import Cuboid, Total
+from policygraph.model.domain import Domain
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Norm
 from policygraph.model.queries.cuboids import CuboidQuery
+from policygraph.model.queries.matrices import MatrixQuery
 from policygraph.model.queries.measures import MeasureQuery
+from policygraph.moves.blowfish.problem import dense_problem
 from policygraph.moves.bracket import Bracket, Witness
+from policygraph.sensitivity.problem import Problem
+from policygraph.sensitivity.rungs.blowfish import pair_of
 from policygraph.sensitivity.rungs.edges import edge_differing
-from policygraph.sensitivity.rungs.measures_search import two_values, under_facts
 
 __all__ = ["with_measure"]
 
 DENSE_CELLS = 200
 """Most cells for which records of two values are given to the search under a policy graph and public facts."""
+FACT_CELLS = 20
+"""Most cells for which a bound under public facts is made exact by a search on two values."""
 
 
-def with_measure(query: MeasureQuery, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness]:
+def with_measure(problem: Problem) -> Bracket[Witness] | None:
     """Largest change of sums (and counts) between neighbours, values of the measure included."""
+    query, policy, norm = problem.query, problem.policy, problem.norm
+    if not isinstance(query, MeasureQuery):
+        return None
     if policy.strength != "worst-case":
         raise RefusedError(
             f"strength={policy.strength!r}: for measures neighbours are known for strength='worst-case' only.",
@@ -40,28 +49,18 @@ def with_measure(query: MeasureQuery, policy: Policy, norm: Norm, effort: Effort
         )
     if policy.definition == "induced" and not policy.system.needed:
         return _one_record(query, policy, norm)
-    found = _many(query, policy, norm, effort)
-    if policy.definition == "blowfish" and policy.system.has_values:
-        # Fewer data sets have the published values, so that the answer without them is an upper bound.
-        return Bracket(
-            found.upper,
-            0,
-            None,
-            found.method,
-            found.reason,
-            (*found.steps, "the published values were not used"),
-        )
-    return found
-
-
-def _many(query: MeasureQuery, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness]:
     facts, graph = policy.system.needed, policy.graph
     total = all(isinstance(f, Total) or (isinstance(f, Cuboid) and not f.names) for f in facts)
     kept = total and graph is not None and graph.bottom == "none"
     if graph is not None and not len(policy.system.zeros) and (not facts or kept):
-        return _best([*_along_edges(query, policy, norm), *_of_value(query, policy, norm)])
-    made = _coupled if policy.definition == "blowfish" else _induced
-    return _best([made(query, policy, norm, effort), *_of_value(query, policy, norm)])
+        found = _best([*_along_edges(query, policy, norm), *_of_value(query, policy, norm)])
+    else:
+        made = _coupled if policy.definition == "blowfish" else _induced
+        found = _best([made(query, problem), *_of_value(query, policy, norm)])
+    if policy.definition == "blowfish" and policy.system.has_values:
+        # Fewer data sets have the published values, so that the answer without them is an upper bound.
+        return found.unattained("the published values were not used")
+    return found
 
 
 def _best(found: Iterable[Bracket[Witness]]) -> Bracket[Witness]:
@@ -178,13 +177,13 @@ def _of_table(query: MeasureQuery, t: int, one: int, two: int, *, changed: bool,
 # Public facts, no graph --------------------------------------------------------------------------------------------------
 
 
-def _induced(query: MeasureQuery, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness]:
+def _induced(query: MeasureQuery, problem: Problem) -> Bracket[Witness]:
     """Public facts without a graph: bounds by the engine for counts, attained by values at the ends of the range."""
-    made = _induced_l1 if norm == "l1" else _induced_l2
-    return under_facts(query, policy, norm, made(query, policy, effort), effort)
+    made = _induced_l1 if problem.norm == "l1" else _induced_l2
+    return _on_two_values(query, problem, made(query, problem))
 
 
-def _induced_l1(query: MeasureQuery, policy: Policy, effort: Effort) -> Bracket[Witness]:
+def _induced_l1(query: MeasureQuery, problem: Problem) -> Bracket[Witness]:
     low, high = query.ends
     base = query.domain.names
     # Twice the weights, so that half the range and the middle are whole numbers.
@@ -197,13 +196,11 @@ def _induced_l1(query: MeasureQuery, policy: Policy, effort: Effort) -> Bracket[
     asked = {names: w for names, w in weights.items() if w}
     common = gcd(*asked.values())
     try:
-        proofs = [
-            _certificate(query, policy, {n: w // common for n, w in asked.items()}, "l1", effort, common)
-        ]
+        proofs = [(_counts(query, problem, {n: w // common for n, w in asked.items()}, "l1"), common)]
     except RefusedError:
         # The parts may be bounded where all of them together are not.
-        proofs = [_certificate(query, policy, {n: 1}, "l1", effort, w) for n, w in asked.items()]
-    upper = sum(factor * int(proof.power) for proof, factor in proofs) // 2
+        proofs = [(_counts(query, problem, {n: 1}, "l1"), w) for n, w in asked.items()]
+    upper = sum(factor * proof.upper for proof, factor in proofs) // 2
     reason = (
         "every record that a move adds or removes changes each sum by at most half the range beyond the middle, and the middle "
         "times the change of the counts; so the change is at most that of counts of all cells and of the tables, weighted"
@@ -213,19 +210,20 @@ def _induced_l1(query: MeasureQuery, policy: Policy, effort: Effort) -> Bracket[
     )
 
 
-def _induced_l2(query: MeasureQuery, policy: Policy, effort: Effort) -> Bracket[Witness]:
+def _induced_l2(query: MeasureQuery, problem: Problem) -> Bracket[Witness]:
+    policy = problem.policy
     low, high = query.ends
     far, p, q = max(abs(low), abs(high)), query.sum_weight, query.count_weight
     base = query.domain.names
     if query.sets == (base,):
-        cells, _ = _certificate(query, policy, {base: 1}, "l2", effort, 1)
-        upper = query.weights[0] ** 2 * (p * p * far * far + q * q) * int(cells.power)
+        cells = _counts(query, problem, {base: 1}, "l2")
+        upper = query.weights[0] ** 2 * (p * p * far * far + q * q) * cells.upper
         reason = "a minimal move adds or removes records of a cell, never both, and each changes its sum by at most the larger end"
         return _lifted(query, [cells], upper, "l2", "squared counts of cells, weighted", reason)
-    cells, _ = _certificate(query, policy, {base: 1}, "l1", effort, 1)
+    cells = _counts(query, problem, {base: 1}, "l1")
     proofs = [cells]
-    fixed = {names for names in query.sets if _counts_are_fixed(query, policy, names, effort)}
-    if cells.power == 2 and _in_every_cell(policy):
+    fixed = {names for names in query.sets if _counts_are_fixed(query, problem, names)}
+    if cells.upper == 2 and _in_every_cell(policy):
         # The total is kept, so that one record leaves and one comes: as along an edge, with each table changed or not, whichever
         # is more. Without a public margin two records might come together.
         upper = max(
@@ -245,25 +243,23 @@ def _induced_l2(query: MeasureQuery, policy: Policy, effort: Effort) -> Bracket[
         # Where counts cannot change, as many come as leave in each cell, and the middle of the range drops out.
         reach = (high - low) ** 2 if names in fixed else 4 * far * far
         if names == base:
-            proofs.append(_certificate(query, policy, {base: 1}, "l2", effort, 1)[0])
-            spread = int(proofs[-1].power)
+            proofs.append(_counts(query, problem, {base: 1}, "l2"))
+            spread = proofs[-1].upper
         else:
-            spread = _piled(policy, names, int(cells.power))
+            spread = _piled(policy, names, cells.upper)
         four += t * t * p * p * reach * spread
     upper = four // 4
     if q:
-        counts, _ = _certificate(
-            query, policy, dict(zip(query.sets, query.weights, strict=True)), "l2", effort, 1
-        )
-        upper += q * q * int(counts.power)
+        counts = _counts(query, problem, dict(zip(query.sets, query.weights, strict=True)), "l2")
+        upper += q * q * counts.upper
         proofs.append(counts)
     reason = "records of a move pile up in a cell of a table at most as its public margins let them, each with the larger end of the range"
     return _lifted(query, proofs, upper, "l2", "bound by the longest move", reason)
 
 
-def _counts_are_fixed(query: MeasureQuery, policy: Policy, names: tuple[str, ...], effort: Effort) -> bool:
+def _counts_are_fixed(query: MeasureQuery, problem: Problem, names: tuple[str, ...]) -> bool:
     try:
-        return bool(_certificate(query, policy, {names: 1}, "l1", effort, 1)[0].power == 0)
+        return _counts(query, problem, {names: 1}, "l1").upper == 0
     except RefusedError:
         return False
 
@@ -277,17 +273,10 @@ def _piled(policy: Policy, names: tuple[str, ...], length: int) -> int:
     return length * length
 
 
-def _certificate(
-    query: MeasureQuery,
-    policy: Policy,
-    weights: Mapping[tuple[str, ...], int],
-    norm: Norm,
-    effort: Effort,
-    factor: int,
-) -> tuple[Any, int]:
-    """The certificate of some weighted tables of counts, and what it is to be multiplied by."""
-    from policygraph.sensitivity.ladder import sensitivity
-
+def _counts(
+    query: MeasureQuery, problem: Problem, weights: Mapping[tuple[str, ...], int], norm: Norm
+) -> Bracket[Witness]:
+    """The bracket of some weighted tables of counts."""
     try:
         counts = CuboidQuery(query.domain, list(weights), list(weights.values()))
     except InputError as cause:
@@ -295,11 +284,12 @@ def _certificate(
             f"the range of {query.measure.column} has too many units for exact sums under public facts: take a coarser unit.",
             code="measure.too-large",
         ) from cause
-    return sensitivity(counts, policy, norm=norm, effort=effort), factor
+    found = problem.but(query=counts, norm=norm).climb()
+    return found if found.lower else found.unattained()
 
 
 def _lifted(
-    query: MeasureQuery, proofs: Iterable[Any], upper: int, norm: Norm, method: str, reason: str
+    query: MeasureQuery, proofs: Iterable[Bracket[Witness]], upper: int, norm: Norm, method: str, reason: str
 ) -> Bracket[Witness]:
     """A bound together with the best pair of data sets that the witnesses for counts give with values at the ends."""
     best: tuple[int, Witness | None] = (0, None)
@@ -358,16 +348,15 @@ def _places(query: MeasureQuery, cells: list[int]) -> dict[int, int]:
 # Policy graph and public facts -------------------------------------------------------------------------------------------
 
 
-def _coupled(query: MeasureQuery, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness]:
+def _coupled(query: MeasureQuery, problem: Problem) -> Bracket[Witness]:
     """Policy graph and public facts: the search on two values, or a bound by how many records can change."""
+    policy, norm = problem.policy, problem.norm
     if policy.graph is None or policy.graph.n_edges == 0:
         return Bracket(0, 0, None, "no secret pairs", "only values of the measure are secret")
     if len(policy.system.zeros) == policy.domain.size:
         return Bracket(0, 0, None, "closed form", "every cell is structurally empty")
     if policy.domain.size <= DENSE_CELLS:
-        found = two_values(query, policy, norm, effort)
-        if found is not None:
-            return found
+        return _coupled_on_two_values(query, problem)
     most = _most_records(policy)
     if most is None:
         raise RefusedError(
@@ -391,3 +380,90 @@ def _most_records(policy: Policy) -> int | None:
         away = policy.graph is not None and policy.graph.bottom != "none"
         bounds.append(prod(sizes) + int(away))
     return min(bounds, default=None)
+
+
+# Records with one of two values ------------------------------------------------------------------------------------------
+#
+# Only the ends of the range matter (Theorem 2 of docs/explanation/proofs/measures.md), so that an engine on twice as many cells
+# answers for any range: that of minimal moves under public facts, and that of minimal sets of changes beside a graph.
+
+
+def _index(query: MeasureQuery, at: int, cell: int) -> int:
+    """A record of a cell with the lowest (even) or the highest (odd) value, among all records with values."""
+    return cell * query.measure.levels + (at % 2) * query.measure.span
+
+
+def _on_two_values(query: MeasureQuery, problem: Problem, bound: Bracket[Witness]) -> Bracket[Witness]:
+    """Close the gap of a bound under public facts without a graph, where the table is small enough."""
+    policy = problem.policy
+    if bound.exact or policy.domain.size > FACT_CELLS or not isinstance(policy.domain, Domain):
+        return bound
+    name = "value"
+    while name in policy.domain.names:
+        name = "_" + name
+    labels = {each: list(policy.domain.labels(each)) for each in policy.domain.names}
+    wide = Domain({**labels, name: 2})
+    try:
+        extended = Policy(wide, None, policy.constraints, at_most_records=policy.at_most_records)
+        cells = list(range(policy.domain.size))
+        rows = MatrixQuery(wide, _columns(query, cells))
+        found = problem.but(without="determined answers", query=rows, policy=extended).climb()
+    except (InputError, RefusedError):
+        # A fact about one whole cell has no such form; the bound stands.
+        return bound
+    witness = found.witness
+    if witness is not None:
+        tables = (
+            {_index(query, at, at // 2): n for at, n in side} for side in (witness.before, witness.after)
+        )
+        witness = Witness.of_tables(*tables)
+    note = "a search on records with one of two values"
+    best = found if found.upper <= bound.upper else bound
+    lower, shown = (found.lower, witness) if found.lower >= bound.lower else (bound.lower, bound.witness)
+    method = f"{found.method}, on two values" if best is found else bound.method
+    return replace(best, lower=lower, witness=shown, method=method, steps=(*bound.steps, note))
+
+
+def _coupled_on_two_values(query: MeasureQuery, problem: Problem) -> Bracket[Witness]:
+    """The engine for a graph with public facts on records with one of two values."""
+    from policygraph.moves.blowfish.longest import longest_blowfish
+
+    policy = problem.policy
+    matrix, adjacency, keep = dense_problem(policy)
+    n, bottom = len(keep), policy.graph is not None and policy.graph.bottom != "none"
+    twice = np.repeat(np.arange(n), 2)
+    joined = np.asarray(adjacency, dtype=bool)
+    cells = np.concatenate([twice, [n]]) if bottom else twice
+    wide = joined[np.ix_(cells, cells)]
+    for at in range(n):
+        wide[2 * at, 2 * at + 1] = wide[2 * at + 1, 2 * at] = True
+    bracket = longest_blowfish(
+        np.asarray(matrix)[:, twice],
+        wide,
+        bottom=bottom,
+        query=_columns(query, [int(c) for c in keep]),
+        norm=problem.norm,
+        at_most_records=policy.at_most_records,
+        effort=problem.effort,
+    )
+    ends = [_index(query, at, int(keep[at // 2])) for at in range(2 * n)]
+    witness = None if policy.system.has_values else pair_of(bracket, ends)
+    return Bracket(
+        bracket.upper,
+        bracket.lower if witness is not None else 0,
+        witness,
+        f"{bracket.method}, on two values",
+        f"{bracket.reason}; no other value changes more",
+    )
+
+
+def _columns(query: MeasureQuery, cells: list[int]) -> Any:
+    """Columns of the query for records of the given cells with the lowest and the highest value, side by side."""
+    from scipy import sparse
+
+    counts = query.counted.columns(np.array(cells, dtype=np.int64))
+    ends = np.array(query.ends, dtype=np.int64)
+    sums = sparse.kron(counts, query.sum_weight * ends[None, :])
+    many = sparse.kron(counts, np.full((1, 2), query.count_weight, dtype=np.int64))
+    both = sums if query.kind == "sums" else sparse.vstack([sums, many])
+    return np.asarray(both.toarray(), dtype=np.int64)

@@ -19,7 +19,7 @@ from policygraph.sensitivity.verify.certificates import listed_moves
 from policygraph.sensitivity.verify.tables import Check, Verification
 
 if TYPE_CHECKING:
-    from policygraph.sensitivity.rungs.statistics import StatisticBound
+    from policygraph.sensitivity.statistics import StatisticBound
 
 __all__ = ["LISTED_PAIRS", "verify_statistic"]
 
