@@ -6,8 +6,6 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["pool_lines", "relaxed"]
-
 Floats = npt.NDArray[np.float64]
 
 

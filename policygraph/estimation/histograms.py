@@ -23,8 +23,6 @@ from policygraph.transforms.incidence import (
 )
 from policygraph.transforms.incidence.base import graph_of
 
-__all__ = ["consistent", "isotonic_lines", "nearest_forest", "nearest_graph", "round_in_order"]
-
 Ints = npt.NDArray[np.int64]
 
 

@@ -21,8 +21,6 @@ from policygraph.model.measure import Measure
 from policygraph.output import replacing
 from policygraph.release.release import Release, Table, _free, _writing, plain
 
-__all__ = ["UNDEFINED", "AverageTable", "MeasureRelease", "average_table", "ratio_intervals"]
-
 Floats = npt.NDArray[np.float64]
 UNDEFINED = "undefined: the count is not clearly positive"
 TINY = 1e-60

@@ -19,8 +19,6 @@ from policygraph.transforms.cuboids.blocks import Tables, join, project, settle,
 from policygraph.transforms.cuboids.costs import block_variances, fitted_factors
 from policygraph.transforms.cuboids.lattice import Family, Lattice
 
-__all__ = ["Measurement", "combine", "reach_95", "variance_of"]
-
 ROUNDING = 0.005
 """Share of the 5 % that is kept for the distance of discrete and continuous Laplace noise."""
 

@@ -19,7 +19,7 @@ from policygraph.moves.degrees.secret_pairs import secret_cells
 
 if TYPE_CHECKING:
     from policygraph.moves.move import Move
-    from policygraph.sensitivity.verify.certificates import Verification
+    from policygraph.sensitivity.verify.tables import Verification
 
 __all__ = ["Sensitivity", "Witness"]
 

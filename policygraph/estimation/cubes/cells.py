@@ -21,20 +21,6 @@ from policygraph.model.policy import Policy
 from policygraph.transforms.cuboids.blocks import project, sum_axis
 from policygraph.transforms.cuboids.lattice import Floats, Ints, Lattice
 
-__all__ = [
-    "MOST_BASE",
-    "Fact",
-    "all_sums",
-    "facts_of",
-    "finest",
-    "from_tables",
-    "spread",
-    "summed",
-    "union",
-    "visible",
-    "zeros_below",
-]
-
 MOST_BASE = 20_000_000
 """Cells of the finest table up to which non-negative or whole tables are made."""
 

@@ -23,15 +23,6 @@ if TYPE_CHECKING:
     from policygraph.estimation.cubes.cells import Fact
     from policygraph.estimation.cubes.finish import Finish
 
-__all__ = [
-    "cell_factors",
-    "factors_at",
-    "lower_tail",
-    "published_errors",
-    "shift_for",
-    "within_95",
-    "within_all",
-]
 
 ROUNDING = 0.005
 """Share of the 5 % that is kept for the distance of discrete and continuous Laplace noise."""

@@ -17,17 +17,6 @@ from policygraph.estimation.cubes.cells import Fact, spread, summed
 from policygraph.transforms.cuboids.choose import Choice
 from policygraph.transforms.cuboids.lattice import Floats, Ints, Lattice
 
-__all__ = [
-    "PROGRAM_BASE",
-    "PROGRAM_ENTRIES",
-    "ROUNDS",
-    "SWEEPS",
-    "away",
-    "nonnegative_cells",
-    "program_cells",
-    "scale_to",
-]
-
 ROUNDS = 8
 """Proximal steps. More of them come nearer to the noisy numbers, noise included."""
 SWEEPS = 2
@@ -130,12 +119,7 @@ def _step(sums: Floats, multipliers: Floats, variance: float, target: Floats) ->
 
 
 def scale_to(
-    lattice: Lattice,
-    top: int,
-    x: Floats,
-    known: Mapping[int, Floats],
-    facts: Sequence[Fact],
-    rounds: int,
+    lattice: Lattice, top: int, x: Floats, known: Mapping[int, Floats], facts: Sequence[Fact], rounds: int
 ) -> None:
     """Scale a table, in place, until exactly known sums are met as well as floats can."""
     for _ in range(rounds):
@@ -373,10 +357,7 @@ def _exact_rows(
     places = np.arange(lattice.size(top), dtype=np.int64).reshape(lattice.shape(top))
     for mask in lattice.maximal(known):
         rows = sparse.csr_matrix(
-            (
-                np.ones(lattice.size(top)),
-                (_row_of(lattice, top, mask), places.reshape(-1)),
-            ),
+            (np.ones(lattice.size(top)), (_row_of(lattice, top, mask), places.reshape(-1))),
             shape=(lattice.size(mask), lattice.size(top)),
         )
         blocks.append(rows[:, cells])

@@ -20,8 +20,6 @@ from policygraph.transforms.cuboids.blocks import Tables
 from policygraph.transforms.cuboids.choose import Choice
 from policygraph.transforms.cuboids.lattice import Floats, Lattice
 
-__all__ = ["PLAIN", "Finish", "Method", "finished"]
-
 Method = Literal["least-squares", "least-absolute", "least-maximum"]
 
 GRID_BITS = 20
@@ -214,14 +212,7 @@ def finished(
         from policygraph.estimation.cubes.finest import program_cells
 
         x = program_cells(
-            finish.consistency,
-            lattice,
-            top,
-            choice,
-            measured,
-            inside,
-            held,
-            nonnegative=finish.nonnegative,
+            finish.consistency, lattice, top, choice, measured, inside, held, nonnegative=finish.nonnegative
         )
     elif finish.nonnegative:
         x = _nonnegative(lattice, top, choice, measured, published, known, inside, held, variance)

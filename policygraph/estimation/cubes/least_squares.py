@@ -22,19 +22,6 @@ from policygraph.transforms.cuboids.choose import Choice, measured_precisions
 from policygraph.transforms.cuboids.costs import block_variances, known_blocks
 from policygraph.transforms.cuboids.lattice import Family, Floats, Ints, Lattice
 
-__all__ = [
-    "MOST_FACTS",
-    "Conditions",
-    "below_known",
-    "best_sources",
-    "coordinates",
-    "factors_with_facts",
-    "fit",
-    "fit_with_facts",
-    "meet",
-    "usable",
-]
-
 MOST_ENTRIES = 40_000_000
 LARGEST = 1 << 31
 BITS = 49

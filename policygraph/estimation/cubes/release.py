@@ -26,8 +26,6 @@ from policygraph.release.release import METADATA, Release, Table, _free
 from policygraph.transforms.cuboids.choose import Choice
 from policygraph.transforms.cuboids.lattice import Floats, Lattice
 
-__all__ = ["CubeRelease", "Labels", "cube_table", "part_of"]
-
 ESTIMATE = "least_squares"
 """Column of the least-squares estimates in files, where something else is published."""
 

@@ -18,8 +18,6 @@ from policygraph.errors import RefusedError
 from policygraph.estimation.cubes.cells import Fact, summed
 from policygraph.transforms.cuboids.lattice import Floats, Ints, Lattice
 
-__all__ = ["FLOW_CELLS", "PROGRAM_CELLS", "chain", "controlled"]
-
 Bools = npt.NDArray[np.bool_]
 
 FLOW_CELLS = 2_000_000
@@ -34,11 +32,7 @@ SEARCHED = 30.0
 
 
 def controlled(
-    lattice: Lattice,
-    top: int,
-    values: Floats,
-    known: Mapping[int, Any],
-    facts: Sequence[Fact] = (),
+    lattice: Lattice, top: int, values: Floats, known: Mapping[int, Any], facts: Sequence[Fact] = ()
 ) -> Ints:
     """Round a table to whole numbers with exactly known sums.
 
@@ -181,12 +175,7 @@ def _pooled(lattice: Lattice, top: int, values: Floats, closed: Bools, union: in
 
 
 def _joined(
-    lattice: Lattice,
-    top: int,
-    values: Floats,
-    closed: Bools,
-    one: tuple[int, Ints],
-    other: tuple[int, Ints],
+    lattice: Lattice, top: int, values: Floats, closed: Bools, one: tuple[int, Ints], other: tuple[int, Ints]
 ) -> Ints:
     """The table of all attributes of two tables with exactly these two as its sums, by a flow."""
     from ortools.graph.python import min_cost_flow

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["fill_between", "fill_inside", "run_switches"]
-
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _first_at_most(needs: Any, low: Any, value: Any) -> Any:

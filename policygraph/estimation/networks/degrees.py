@@ -14,8 +14,6 @@ from policygraph.model.constraints.networks import Degrees, digraphical, graphic
 from policygraph.model.domain import Label, Network
 from policygraph.model.policy import Policy
 
-__all__ = ["UNKNOWN", "PublicDegrees"]
-
 Ints = npt.NDArray[np.int64]
 UNKNOWN = -1
 """Stands for a degree that is not public."""

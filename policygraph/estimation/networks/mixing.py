@@ -17,17 +17,6 @@ from policygraph.errors import InputError, RefusedError
 from policygraph.estimation.networks.degrees import PublicDegrees
 from policygraph.model.queries.networks import MixingQuery
 
-__all__ = [
-    "SCALE",
-    "ConsistentMixing",
-    "Cut",
-    "consistent_mixing",
-    "mixing_limits",
-    "symmetric_transport",
-    "transport",
-    "violated",
-]
-
 Ints = npt.NDArray[np.int64]
 SCALE = 1000
 """Distances are measured in thousandths."""

@@ -15,8 +15,6 @@ from policygraph.estimation.networks.degrees import PublicDegrees
 from policygraph.model.domain import Network
 from policygraph.model.queries.networks import MixingQuery
 
-__all__ = ["MOST_PAIRS", "nearest_counts", "nearest_network"]
-
 Ints = npt.NDArray[np.int64]
 MOST_PAIRS = 20_000
 """Most node pairs of an undirected network whose nearest graph is computed."""

@@ -10,8 +10,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["any_graph", "first_graph", "split_degrees"]
-
 Ints = npt.NDArray[np.int64]
 STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 """Beyond a proportional share a node's edges to a group cost 1, 2, 3, ... for steps of these sizes."""

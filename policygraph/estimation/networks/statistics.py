@@ -17,16 +17,6 @@ from policygraph.estimation.networks.degrees import PublicDegrees
 from policygraph.estimation.networks.synthetic import ends_of
 from policygraph.model.queries.networks import MixingQuery
 
-__all__ = [
-    "DegreeCounts",
-    "Summary",
-    "class_assortativity",
-    "degree_assortativity",
-    "degree_counts",
-    "joint_assortativity",
-    "summarise",
-]
-
 Ints = npt.NDArray[np.int64]
 
 

@@ -27,15 +27,6 @@ from policygraph.model.queries.networks import MixingQuery
 from policygraph.output import replacing
 from policygraph.release.release import Release
 
-__all__ = [
-    "SyntheticGraph",
-    "ends_of",
-    "graph_of_edges",
-    "synthetic_from_release",
-    "synthetic_graph",
-    "to_networkx",
-]
-
 Ints = npt.NDArray[np.int64]
 
 

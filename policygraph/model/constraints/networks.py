@@ -21,8 +21,6 @@ from policygraph.model.constraints.base import (
 )
 from policygraph.model.domain import Label, Network
 
-__all__ = ["Degrees", "KnownEdges", "digraphical", "graphical"]
-
 
 def _capped_sums(values: Ints) -> Ints:
     """Sum of min(value, k) over all values, for k = 0 to the number of values."""

@@ -18,8 +18,6 @@ import numpy.typing as npt
 from policygraph.errors import InputError, RefusedError
 from policygraph.model.domain import Domain, Network
 
-__all__ = ["AnyDomain", "Ints", "Norm", "Part", "Query", "fingerprint", "whole_weights"]
-
 AnyDomain = Domain | Network
 Ints = npt.NDArray[np.int64]
 Norm = Literal["l1", "l2"]

@@ -20,8 +20,6 @@ from policygraph.exact import brief
 from policygraph.model.domain import Domain
 from policygraph.model.queries.base import Ints, Norm, Part, Query, whole_weights
 
-__all__ = ["BlockQuery", "CuboidQuery", "all_cuboids", "contrast", "contrast_gain", "cuboid", "cuboids"]
-
 SHOWN = 16
 MOST_TABLES = 1 << 16
 """Most tables that :func:`all_cuboids` lists."""

@@ -14,8 +14,6 @@ from policygraph.exact import as_fraction, brief, common_denominator
 from policygraph.model.domain import Domain
 from policygraph.model.queries.base import AnyDomain, Ints, Part, Query
 
-__all__ = ["MatrixQuery", "matrix", "matrix_from_spec", "prefix", "ranges"]
-
 LARGEST_ENTRY = 1 << 40
 MOST_ROWS = 1 << 31
 

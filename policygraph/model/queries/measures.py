@@ -20,8 +20,6 @@ from policygraph.model.measure import Measure
 from policygraph.model.queries.base import Ints, Norm, Part, Query
 from policygraph.model.queries.cuboids import CuboidQuery
 
-__all__ = ["MeasureQuery", "averages", "sums"]
-
 Kind = Literal["sums", "averages"]
 
 

@@ -17,20 +17,6 @@ from policygraph.model.domain import Label, Network
 from policygraph.model.queries.base import Ints, Part, Query
 from policygraph.model.queries.networks import MixingQuery
 
-__all__ = [
-    "DegreeTail",
-    "JointDegrees",
-    "NetworkStatistic",
-    "ProjectedDegreeTail",
-    "ProjectedMixing",
-    "Triangles",
-    "Wedges",
-    "fixed_order",
-    "project_edges",
-    "projected_edges",
-    "statistic_from_spec",
-]
-
 
 class NetworkStatistic(Query):
     """Whole numbers that follow from the edges of a network, not linearly."""

@@ -11,8 +11,6 @@ from policygraph.errors import InputError
 from policygraph.model.domain import Label, Network
 from policygraph.model.queries.base import Ints, Norm, Part, Query
 
-__all__ = ["AdjacencyQuery", "MixingQuery", "adjacency", "mixing"]
-
 
 class AdjacencyQuery(Query):
     """The edges themselves: one answer for each node pair.

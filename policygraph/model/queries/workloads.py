@@ -16,8 +16,6 @@ from policygraph.errors import InputError
 from policygraph.model.domain import Domain
 from policygraph.model.queries.base import Ints, Norm, Part, Query
 
-__all__ = ["BoxQuery", "all_ranges", "boxes", "random_boxes", "rectangles"]
-
 
 def _are_all_ranges(domain: Domain, low: Ints, high: Ints) -> bool:
     if len(domain.shape) != 1:

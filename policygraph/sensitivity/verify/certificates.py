@@ -48,8 +48,6 @@ from policygraph.sensitivity.verify.tables import (
     public_sums,
 )
 
-__all__ = ["Answered", "Check", "Verification", "cells_only", "listed_moves", "measure_checks", "verify"]
-
 Answered = tuple[str, bool | None, str]
 MEASURE_EDGES = 50_000
 
@@ -138,10 +136,7 @@ def _power(query: MeasureQuery, change: Table, norm: str) -> Fraction:
             value = 2 * value - (measure.low + measure.high) / measure.unit
         for names, weight in zip(query.sets, query.weights, strict=True):
             place = tuple(record[name] for name in names)
-            for kind, entry in (
-                ("sum", query.sum_weight * value),
-                ("count", Fraction(query.count_weight)),
-            ):
+            for kind, entry in (("sum", query.sum_weight * value), ("count", Fraction(query.count_weight))):
                 key = (names, kind, place)
                 out[key] = out.get(key, Fraction(0)) + weight * entry * amount
     return sum((abs(x) if norm == "l1" else x * x for x in out.values()), Fraction(0))

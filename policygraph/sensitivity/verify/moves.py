@@ -13,16 +13,6 @@ from heapq import heappop, heappush
 from itertools import combinations_with_replacement, product
 from math import comb, prod
 
-__all__ = [
-    "Kinds",
-    "are_constant",
-    "class_moves",
-    "largest_of_cells",
-    "largest_of_classes",
-    "minimal_multisets",
-    "naive_moves",
-]
-
 Vector = tuple[int, ...]
 
 

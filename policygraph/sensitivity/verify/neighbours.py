@@ -18,22 +18,6 @@ from policygraph.sensitivity.verify.moves import naive_moves
 from policygraph.sensitivity.verify.tables import Check, Table, difference, is_zero, public_sums
 from policygraph.solver.program import Program
 
-__all__ = [
-    "BASIS_CELLS",
-    "Matcher",
-    "Undecided",
-    "Value",
-    "check_neighbours",
-    "counts",
-    "is_pairwise",
-    "listed_moves",
-    "match_records",
-    "minimal_moves",
-    "pair_neighbours",
-    "positive_somewhere",
-    "secret_pairs_of",
-]
-
 NETWORKS = 1 << 16
 """Most other networks that are tried one by one."""
 

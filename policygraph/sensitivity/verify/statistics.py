@@ -15,13 +15,12 @@ import numpy as np
 from policygraph.errors import ConstraintError
 from policygraph.model.node_privacy import NodePrivacy
 from policygraph.model.policy import Policy
-from policygraph.sensitivity.verify.certificates import listed_moves
+from policygraph.sensitivity.verify.neighbours import listed_moves
 from policygraph.sensitivity.verify.tables import Check, Verification
 
 if TYPE_CHECKING:
     from policygraph.sensitivity.statistics import StatisticBound
 
-__all__ = ["LISTED_PAIRS", "verify_statistic"]
 
 LISTED_PAIRS = 10
 """Up to so many node pairs every network is listed: five nodes, or three if directed."""

@@ -20,19 +20,6 @@ from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.model.queries.matrices import MatrixQuery
 from policygraph.model.queries.networks import AdjacencyQuery, MixingQuery
 
-__all__ = [
-    "Check",
-    "Table",
-    "Verification",
-    "answer",
-    "check_facts",
-    "check_tables",
-    "difference",
-    "is_zero",
-    "power",
-    "public_sums",
-]
-
 
 @dataclass(frozen=True)
 class Check:

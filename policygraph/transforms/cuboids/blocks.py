@@ -14,8 +14,6 @@ import numpy as np
 from policygraph.errors import RefusedError
 from policygraph.transforms.cuboids.lattice import Family, Floats, Lattice
 
-__all__ = ["Tables", "join", "project", "settle", "split", "sum_axis"]
-
 Tables = dict[int, Floats]
 """Tables of cuboids by mask; each in the shape of its attributes."""
 

@@ -36,8 +36,6 @@ from policygraph.transforms.cuboids.costs import (
 )
 from policygraph.transforms.cuboids.lattice import Family, Floats, Lattice, grouped
 
-__all__ = ["Choice", "Kind", "Strategy", "Task", "allowed"]
-
 Kind = Literal["cuboids", "interactions"]
 Sets = Sequence[tuple[str, ...]]
 

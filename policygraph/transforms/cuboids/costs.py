@@ -25,24 +25,6 @@ from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.sensitivity.request import proved
 from policygraph.transforms.cuboids.lattice import Family, Floats, Ints, Lattice
 
-__all__ = [
-    "Costs",
-    "block_precisions",
-    "block_variances",
-    "cell_shares",
-    "cell_variances",
-    "cell_variances_adjoint",
-    "cells_of_blocks",
-    "changed_sets",
-    "costs_of",
-    "fitted_factors",
-    "known_blocks",
-    "known_cuboids",
-    "plain_factors",
-    "shares",
-    "unit_variance",
-]
-
 
 def block_precisions(family: Family, precisions: Floats) -> Floats:
     """Precision of every interaction block from the precisions of the measured cuboids.

@@ -21,8 +21,6 @@ import numpy.typing as npt
 from policygraph.errors import InputError, RefusedError
 from policygraph.model.domain import Domain
 
-__all__ = ["ROOM", "Family", "Floats", "Group", "Ints", "Lattice", "batches", "grouped"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

@@ -6,8 +6,6 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["by_height", "children_apart", "forest_solve", "preorder", "subtree_sums", "tree_distances"]
-
 Ints = npt.NDArray[np.int64]
 Places = npt.NDArray[np.signedinteger]
 Floats = npt.NDArray[np.float64]

@@ -18,22 +18,6 @@ from policygraph.model.graphs import Complete, Empty, Path, PolicyGraph, Product
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 
-__all__ = [
-    "Floats",
-    "Ints",
-    "Reduction",
-    "Totals",
-    "ValidFor",
-    "bounded_roots",
-    "check_cells",
-    "check_totals",
-    "graph_of",
-    "is_line",
-    "line_axes",
-    "one_axis",
-    "totals_are_exact",
-]
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Totals = Literal["auto", "exact", "noisy"]

@@ -28,16 +28,6 @@ from policygraph.transforms.incidence.base import (
     totals_are_exact,
 )
 
-__all__ = [
-    "GridTransform",
-    "graph_laplacian",
-    "grid_eigenvalues",
-    "solve_graph",
-    "solve_grid",
-    "solve_system",
-]
-
-
 DIRECT = 150_000
 """Up to this many cells a sparse factorisation is used, above it conjugate gradients."""
 TOLERANCE = 1e-10

@@ -26,8 +26,6 @@ from policygraph.transforms.incidence.base import (
 from policygraph.transforms.incidence.grid import GridTransform, solve_graph
 from policygraph.transforms.incidence.tree import ForestTransform, LineTransform, rooted, spanning_transform
 
-__all__ = ["EDGES", "EdgeTransform", "transform"]
-
 EDGES = 20_000_000
 """Most edges that get a coordinate each."""
 

@@ -34,16 +34,6 @@ from policygraph.transforms.incidence.base import (
     totals_are_exact,
 )
 
-__all__ = [
-    "LISTED",
-    "ForestTransform",
-    "LineTransform",
-    "is_forest",
-    "rooted",
-    "spanning_transform",
-    "stretch_of",
-]
-
 
 class LineTransform(Reduction):
     """Prefix sums along one ordered attribute: the coordinate of an edge is the count of the cells up to it.
