@@ -221,7 +221,7 @@ def nearest_graph(cells: Any, u: Ints, v: Ints, lone: Ints, *, planar: bool = Fa
     def solve(inside: Bools) -> Floats:
         at = np.flatnonzero(inside)
         part = laplacian[at, :][:, at]
-        found = solve_system(part, -x[at], guess[at], strict=False, direct=True if planar else None)
+        found = solve_system(part, -x[at], guess[at], direct=planar)
         guess[:] = 0
         guess[at] = found
         return guess.copy()

@@ -8,7 +8,6 @@ definitions (domain, constraints, graph, query) and ``solver``, never moves, red
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -48,125 +47,10 @@ from policygraph.sensitivity.verify.tables import (
     public_sums,
 )
 
-Answered = tuple[str, bool | None, str]
-MEASURE_EDGES = 50_000
-
-
-def cells_only(query: MeasureQuery, table: Table) -> Table:
-    """How many records are in each cell, whatever their values."""
-    out: Table = {}
-    for index, amount in table.items():
-        out[index // query.measure.levels] = out.get(index // query.measure.levels, 0) + amount
-    return out
-
-
-def measure_checks(
-    query: MeasureQuery,
-    policy: Policy,
-    norm: str,
-    claimed: tuple[Fraction, Fraction],
-    tables: tuple[Table, Table] | None,
-    neighbours: Callable[[Table, Table], Answered],
-) -> list[Answered]:
-    """Check the witness and, where that is possible, the bound.
-
-    Parameters
-    ----------
-    claimed
-        What the witness attains, and the bound.
-    tables
-        The two data sets of the witness.
-    neighbours
-        Whether two tables of counts are neighbours under the policy.
-
-    Returns
-    -------
-    list
-        Name, verdict (None: not decided here) and text of each check.
-    """
-    out: list[Answered] = []
-    if tables is not None:
-        before, after = tables
-        out.append(_neighbours(query, policy, before, after, neighbours))
-        change = {c: after.get(c, 0) - before.get(c, 0) for c in {*before, *after}}
-        found = _power(query, change, norm)
-        out.append(("attained", found == claimed[0], f"the answers change by {found}, claimed {claimed[0]}"))
-    largest = _largest(query, policy, norm)
-    if largest is None:
-        out.append(("bound", None, "not recomputed here; it rests on docs/explanation/proofs/measures.md"))
-    else:
-        text = f"over all edges and ends of the range the largest change is {largest}, claimed {claimed[1]}"
-        out.append(("bound", largest <= claimed[1], text))
-    return out
-
-
-def _neighbours(
-    query: MeasureQuery,
-    policy: Policy,
-    before: Table,
-    after: Table,
-    neighbours: Callable[[Table, Table], Answered],
-) -> Answered:
-    here, there = cells_only(query, before), cells_only(query, after)
-    change = {c: after.get(c, 0) - before.get(c, 0) for c in {*before, *after}}
-    change = {c: x for c, x in change.items() if x}
-    if here == there:
-        alone = policy.graph is None and not policy.constraints
-        one = sorted(change.values()) == [-1, 1] and len({c // query.measure.levels for c in change}) == 1
-        if one and not alone:
-            return "neighbours", True, "one record changes its value within its cell"
-    if policy.definition == "blowfish":
-        return "neighbours", None, "records that change their cells under public facts were not matched here"
-    signs: dict[int, set[bool]] = {}
-    for index, amount in change.items():
-        signs.setdefault(index // query.measure.levels, set()).add(amount > 0)
-    if any(len(both) == 2 for both in signs.values()):
-        return "neighbours", False, "a cell loses one value and gains another, which is a step of its own"
-    return neighbours(here, there)
-
-
-def _power(query: MeasureQuery, change: Table, norm: str) -> Fraction:
-    measure = query.measure
-    out: dict[Any, Fraction] = {}
-    for index, amount in change.items():
-        cell, level = divmod(index, measure.levels)
-        record = dict(zip(query.domain.names, query.domain.cell(cell), strict=True))
-        value = (measure.low + level * measure.unit) / measure.unit
-        if query.centred:
-            value = 2 * value - (measure.low + measure.high) / measure.unit
-        for names, weight in zip(query.sets, query.weights, strict=True):
-            place = tuple(record[name] for name in names)
-            for kind, entry in (("sum", query.sum_weight * value), ("count", Fraction(query.count_weight))):
-                key = (names, kind, place)
-                out[key] = out.get(key, Fraction(0)) + weight * entry * amount
-    return sum((abs(x) if norm == "l1" else x * x for x in out.values()), Fraction(0))
-
-
-def _largest(query: MeasureQuery, policy: Policy, norm: str) -> Fraction | None:
-    """The largest change over all neighbours, where they can be gone through: no facts, and few edges."""
-    levels, span = query.measure.levels, query.measure.span
-    if policy.constraints or policy.domain.size > MEASURE_EDGES:
-        return None
-    best = Fraction(0)
-    ends = (0, span)
-    if policy.graph is None:
-        for cell, level in product(range(policy.domain.size), ends):
-            best = max(best, _power(query, {cell * levels + level: 1}, norm))
-        return best
-    if policy.graph.n_edges > MEASURE_EDGES:
-        return None
-    from policygraph.model.graphs import BOTTOM
-
-    for u, v in policy.graph.edges():
-        for one, two in product(ends, repeat=2):
-            change = {u * levels + one: -1}
-            if not isinstance(v, type(BOTTOM)):
-                change[v * levels + two] = 1
-            best = max(best, _power(query, change, norm))
-    return max(best, _power(query, {0: -1, span: 1}, norm))
-
-
 EDGES = 200_000
+"""Most edges of a policy graph that are gone through."""
+MEASURE_EDGES = 50_000
+"""The same where each end of an edge takes values of a measure."""
 KIND_CELLS = 2_000
 """Most cells that are grouped by their public sums and answers."""
 RECORD_CELLS = 12
@@ -188,7 +72,8 @@ def verify(certificate: Sensitivity) -> Verification:
         if checks[0].passed:
             checks.append(check_facts(certificate.policy, before, after))
             checks.append(check_neighbours(certificate.policy, before, after))
-            checks.append(_attained(certificate, before, after))
+            made = power(certificate.query, difference(before, after), certificate.norm)
+            checks.append(_attained(made, certificate.lower_power))
     checks.append(_bound(certificate))
     return Verification(tuple(checks))
 
@@ -200,30 +85,103 @@ def _no_witness(lower: Fraction) -> Check:
 
 
 def _of_measure(certificate: Sensitivity, query: MeasureQuery) -> Verification:
+    """Check a certificate about a measure: its cells hold records by value, and answers are worked out record by record."""
     policy, found = certificate.policy, certificate.witness
-    tables = None if found is None else (dict(found.before), dict(found.after))
-    cells = [] if tables is None else [cells_only(query, table) for table in tables]
-    checks = [f(policy, *cells) for f in (check_tables, check_facts) if cells]
-
-    def neighbours(one: Table, two: Table) -> tuple[str, bool | None, str]:
-        made = check_neighbours(policy, one, two)
-        return made.name, made.passed, made.text
-
-    claimed = (certificate.lower_power, certificate.power)
-    rest = measure_checks(query, policy, certificate.norm, claimed, tables, neighbours)
     if found is None:
-        checks.append(_no_witness(certificate.lower_power))
-    return Verification((*checks, *(Check(*each) for each in rest)))
+        checks = [_no_witness(certificate.lower_power)]
+    else:
+        before, after = dict(found.before), dict(found.after)
+        here, there = _cells_only(query, before), _cells_only(query, after)
+        change = difference(before, after)
+        checks = [
+            check_tables(policy, here, there),
+            check_facts(policy, here, there),
+            _measure_neighbours(query, policy, change, here, there),
+            _attained(_measure_power(query, change, certificate.norm), certificate.lower_power),
+        ]
+    largest = _largest_measured(query, policy, certificate.norm)
+    if largest is None:
+        text = "not recomputed here; it rests on docs/explanation/proofs/measures.md"
+        return Verification((*checks, Check("bound", None, text)))
+    how = "all edges and ends of the range were gone through"
+    return Verification((*checks, _compared(largest, certificate.power, how)))
 
 
-def _attained(certificate: Sensitivity, before: Table, after: Table) -> Check:
-    found = power(certificate.query, difference(before, after), certificate.norm)
-    passed = found == certificate.lower_power
-    return Check(
-        "attained",
-        passed,
-        f"the answers of the two data sets differ by {found}, claimed {certificate.lower_power}",
-    )
+def _cells_only(query: MeasureQuery, table: Table) -> Table:
+    """How many records are in each cell, whatever their values."""
+    out: Table = {}
+    for index, amount in table.items():
+        out[index // query.measure.levels] = out.get(index // query.measure.levels, 0) + amount
+    return out
+
+
+def _measure_neighbours(
+    query: MeasureQuery, policy: Policy, change: Table, here: Table, there: Table
+) -> Check:
+    """Whether two data sets are neighbours: one value changes within a cell, or the cells are neighbours with any values."""
+    if here == there:
+        alone = policy.graph is None and not policy.constraints
+        one = sorted(change.values()) == [-1, 1] and len({c // query.measure.levels for c in change}) == 1
+        if one and not alone:
+            return Check("neighbours", True, "one record changes its value within its cell")
+    if policy.definition == "blowfish":
+        return Check(
+            "neighbours", None, "records that change their cells under public facts were not matched here"
+        )
+    signs: dict[int, set[bool]] = {}
+    for index, amount in change.items():
+        signs.setdefault(index // query.measure.levels, set()).add(amount > 0)
+    if any(len(both) == 2 for both in signs.values()):
+        return Check(
+            "neighbours", False, "a cell loses one value and gains another, which is a step of its own"
+        )
+    return check_neighbours(policy, here, there)
+
+
+def _measure_power(query: MeasureQuery, change: Table, norm: str) -> Fraction:
+    measure = query.measure
+    out: dict[Any, Fraction] = {}
+    for index, amount in change.items():
+        cell, level = divmod(index, measure.levels)
+        record = dict(zip(query.domain.names, query.domain.cell(cell), strict=True))
+        value = (measure.low + level * measure.unit) / measure.unit
+        if query.centred:
+            value = 2 * value - (measure.low + measure.high) / measure.unit
+        for names, weight in zip(query.sets, query.weights, strict=True):
+            place = tuple(record[name] for name in names)
+            for kind, entry in (("sum", query.sum_weight * value), ("count", Fraction(query.count_weight))):
+                key = (names, kind, place)
+                out[key] = out.get(key, Fraction(0)) + weight * entry * amount
+    return sum((abs(x) if norm == "l1" else x * x for x in out.values()), Fraction(0))
+
+
+def _largest_measured(query: MeasureQuery, policy: Policy, norm: str) -> Fraction | None:
+    """The largest change over all neighbours, where they can be gone through: no facts, and few edges."""
+    levels, span = query.measure.levels, query.measure.span
+    if policy.constraints or policy.domain.size > MEASURE_EDGES:
+        return None
+    best = Fraction(0)
+    ends = (0, span)
+    if policy.graph is None:
+        for cell, level in product(range(policy.domain.size), ends):
+            best = max(best, _measure_power(query, {cell * levels + level: 1}, norm))
+        return best
+    if policy.graph.n_edges > MEASURE_EDGES:
+        return None
+    from policygraph.model.graphs import BOTTOM
+
+    for u, v in policy.graph.edges():
+        for one, two in product(ends, repeat=2):
+            change = {u * levels + one: -1}
+            if not isinstance(v, type(BOTTOM)):
+                change[v * levels + two] = 1
+            best = max(best, _measure_power(query, change, norm))
+    return max(best, _measure_power(query, {0: -1, span: 1}, norm))
+
+
+def _attained(found: Fraction, claimed: Fraction) -> Check:
+    text = f"the answers of the two data sets differ by {found}, claimed {claimed}"
+    return Check("attained", found == claimed, text)
 
 
 def _bound(certificate: Sensitivity) -> Check:

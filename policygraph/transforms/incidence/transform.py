@@ -23,7 +23,7 @@ from policygraph.transforms.incidence.base import (
     graph_of,
     totals_are_exact,
 )
-from policygraph.transforms.incidence.grid import GridTransform, solve_graph
+from policygraph.transforms.incidence.grid import GridTransform
 from policygraph.transforms.incidence.tree import ForestTransform, LineTransform, rooted, spanning_transform
 
 EDGES = 20_000_000
@@ -100,15 +100,6 @@ class EdgeTransform(Reduction):
         out[self.lone] += given[m : m + len(self.lone)]
         out[self.roots] += given[m + len(self.lone) :]
         return out
-
-    def least_flow(self, cells: Any) -> Floats:
-        """Return the coordinates of least sum of squares over the edges: y = P_G^T L^+ (x - totals)."""
-        right = np.array(cells, dtype=np.float64).reshape(-1)
-        labels = graph_of(self.policy).components()
-        totals = np.bincount(labels, right)[labels[self.roots]]
-        right[self.roots] -= totals
-        p = solve_graph(self.size, self.u, self.v, self.lone, self.roots, right)
-        return np.concatenate([p[self.v] - p[self.u], p[self.lone], totals])
 
     def matrix(self) -> Any:
         from scipy import sparse
