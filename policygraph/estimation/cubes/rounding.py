@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from policygraph.errors import RefusedError
 from policygraph.estimation.cubes.cells import Fact, summed
+from policygraph.estimation.optimise import cp_solver, flow_between
 from policygraph.transforms.cuboids.lattice import Floats, Ints, Lattice
 
 Bools = npt.NDArray[np.bool_]
@@ -166,6 +167,11 @@ def _ranges(pooled: Floats, closed: Bools, wider: int) -> tuple[Ints, Ints]:
     return np.where(closed, 0, low).astype(np.int64), np.where(closed, 0, high).astype(np.int64)
 
 
+def _costs(pooled: Floats) -> Ints:
+    """What rounding each cell up costs, in thousandths: least where that is nearest."""
+    return np.asarray(np.rint(PREFERENCE * (1 - 2 * (pooled - np.floor(pooled)))), dtype=np.int64)
+
+
 def _pooled(lattice: Lattice, top: int, values: Floats, closed: Bools, union: int) -> tuple[Floats, Bools]:
     """Sums to a cuboid, and which of its cells are closed. Float errors of a whole number must not open it to rounding."""
     made = summed(lattice, values, top, union).reshape(-1)
@@ -178,8 +184,6 @@ def _joined(
     lattice: Lattice, top: int, values: Floats, closed: Bools, one: tuple[int, Ints], other: tuple[int, Ints]
 ) -> Ints:
     """The table of all attributes of two tables with exactly these two as its sums, by a flow."""
-    from ortools.graph.python import min_cost_flow
-
     union = one[0] | other[0]
     if lattice.size(union) > FLOW_CELLS:
         raise RefusedError(
@@ -195,24 +199,20 @@ def _joined(
     for wider in WIDER:
         low, high = _ranges(pooled, shut, wider)
         open_ = np.flatnonzero(high > low)
-        flow = min_cost_flow.SimpleMinCostFlow()
-        costs = np.rint(PREFERENCE * (1 - 2 * (pooled - np.floor(pooled))))
-        flow.add_arcs_with_capacity_and_unit_cost(
-            tails[open_], heights[0] + heads[open_], (high - low)[open_], costs[open_].astype(np.int64)
-        )
         need = one[1].reshape(-1) - np.bincount(tails, weights=low, minlength=heights[0]).astype(np.int64)
         take = other[1].reshape(-1) - np.bincount(heads, weights=low, minlength=heights[1]).astype(np.int64)
         if need.sum() != take.sum():
             raise _no_table()
         if np.any(need < 0) or np.any(take < 0):
             continue
-        flow.set_nodes_supplies(np.arange(sum(heights)), np.concatenate([need, -take]))
-        if not len(open_) and not need.any():
-            return np.asarray(low.reshape(lattice.shape(union)), dtype=np.int64)
-        if flow.solve() == flow.OPTIMAL:
-            made = low.copy()
-            made[open_] += flow.flows(np.arange(len(open_)))
-            return np.asarray(made.reshape(lattice.shape(union)), dtype=np.int64)
+        if len(open_) or need.any():
+            flow = flow_between(
+                tails[open_], heads[open_], (high - low)[open_], _costs(pooled)[open_], need, take
+            )
+            if flow is None:
+                continue
+            low[open_] += flow
+        return low.reshape(lattice.shape(union))
     raise _no_table()
 
 
@@ -263,14 +263,11 @@ def _searched(
                 for cell, coefficient in zip(fact.cells.tolist(), fact.coefficients.tolist(), strict=True)
             ]
             model.add(sum(terms) == int(fact.value or 0))
-        costs = np.rint(PREFERENCE * (1 - 2 * (pooled - np.floor(pooled)))).astype(np.int64).tolist()
         if wider == 0:
-            model.minimize(sum(cost * cell for cost, cell in zip(costs, cells, strict=True)))
-        solver = cp_model.CpSolver()
-        solver.parameters.catch_sigint_signal = False  # a search that Ctrl-C stopped proves nothing
-        solver.parameters.max_deterministic_time = SEARCHED
-        solver.parameters.num_workers = 1
-        solver.parameters.random_seed = 1
+            model.minimize(
+                sum(cost * cell for cost, cell in zip(_costs(pooled).tolist(), cells, strict=True))
+            )
+        solver = cp_solver(SEARCHED)
         solver.parameters.relative_gap_limit = 0.01
         if solver.solve(model) in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             made = np.array([solver.value(cell) for cell in cells], dtype=np.int64)

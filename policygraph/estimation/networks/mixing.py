@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from policygraph.errors import InputError, RefusedError
 from policygraph.estimation.networks.degrees import PublicDegrees
+from policygraph.estimation.optimise import cp_solver, flow_between
 from policygraph.model.queries.networks import MixingQuery
 
 Ints = npt.NDArray[np.int64]
@@ -36,8 +37,6 @@ def transport(target: Any, rows: Any, columns: Any, low: Ints, high: Ints) -> In
     The distance of a cell is convex in its count: steps below the target gain, the step across it is mixed, steps beyond
     cost. One arc for each slope makes it a minimum-cost flow, and flows with whole data have whole optima.
     """
-    from ortools.graph.python import min_cost_flow
-
     wanted = np.asarray(target, dtype=np.float64)
     supply, demand = np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
     if np.any(low > high) or int(supply.sum()) != int(demand.sum()):
@@ -57,26 +56,14 @@ def transport(target: Any, rows: Any, columns: Any, low: Ints, high: Ints) -> In
         (np.minimum(most - near, 1), SCALE - 2 * part),
         (np.maximum(most - near - 1, 0), np.full(len(near), SCALE)),
     )
-    flow = min_cost_flow.SimpleMinCostFlow()
-    n, used = len(supply), []
-    for room, cost in pieces:
-        cells = np.flatnonzero(room > 0)
-        used.append(cells)
-        flow.add_arcs_with_capacity_and_unit_cost(
-            tail[cells].astype(np.int32),
-            (n + head[cells]).astype(np.int32),
-            room[cells],
-            cost[cells].astype(np.int64),
-        )
-    flow.set_nodes_supplies(
-        np.arange(n + len(demand), dtype=np.int32), np.concatenate([supply, -demand]).astype(np.int64)
-    )
-    if flow.solve() != flow.OPTIMAL:
+    rooms, costs = (np.concatenate(each) for each in zip(*pieces, strict=True))
+    arcs = np.flatnonzero(rooms > 0)
+    cells = arcs % len(near)
+    flow = flow_between(tail[cells], head[cells], rooms[arcs], costs[arcs], supply, demand)
+    if flow is None:
         return None
-    cells = np.concatenate(used)
-    made = given.copy()
-    np.add.at(made, (tail[cells], head[cells]), flow.flows(np.arange(len(cells), dtype=np.int32)))
-    return made
+    np.add.at(given, (tail[cells], head[cells]), flow)
+    return given
 
 
 def symmetric_transport(target: Any, sums: Ints, low: Ints, high: Ints) -> tuple[Ints, bool] | None:
@@ -555,11 +542,7 @@ def _by_program(
             model.add(error >= wanted - SCALE * count)
             errors.append(error)
         model.minimize(sum(errors))
-        solver = cp_model.CpSolver()
-        solver.parameters.catch_sigint_signal = False  # a search that Ctrl-C stopped proves nothing
-        solver.parameters.max_deterministic_time = SEARCHED
-        solver.parameters.num_workers = 1
-        solver.parameters.random_seed = 1
+        solver = cp_solver(SEARCHED)
         status = solver.solve(model)
         everything = bool(np.all(lows <= low) and np.all(highs >= high))
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):

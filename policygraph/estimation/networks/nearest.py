@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from policygraph.errors import InputError, RefusedError
 from policygraph.estimation.networks.degrees import PublicDegrees
+from policygraph.estimation.optimise import cp_solver, flow_between
 from policygraph.model.domain import Network
 from policygraph.model.queries.networks import MixingQuery
 
@@ -131,17 +132,11 @@ def _check(network: Network, degrees: PublicDegrees, found: Ints) -> None:
 
 
 def _by_flow(network: Network, degrees: PublicDegrees, cost: Ints) -> Ints:
-    from ortools.graph.python import min_cost_flow
-
-    n = network.order
     tail, head = network.pairs(np.arange(network.size, dtype=np.int64))
-    flow = min_cost_flow.SimpleMinCostFlow()
-    ones = np.ones(network.size, dtype=np.int64)
-    flow.add_arcs_with_capacity_and_unit_cost(tail.astype(np.int32), (n + head).astype(np.int32), ones, cost)
-    flow.set_nodes_supplies(np.arange(2 * n, dtype=np.int32), np.concatenate([degrees.out, -degrees.into]))
-    if flow.solve() != flow.OPTIMAL:
+    found = flow_between(tail, head, np.ones_like(tail), cost, degrees.out, degrees.into)
+    if found is None:
         raise _unsolved()
-    return np.asarray(flow.flows(np.arange(network.size, dtype=np.int32)), dtype=np.int64)
+    return found
 
 
 def _by_program(
@@ -171,11 +166,7 @@ def _by_program(
         model.minimize(sum(errors))
     else:
         model.minimize(cp_model.LinearExpr.weighted_sum(pairs, cost.tolist()))
-    solver = cp_model.CpSolver()
-    solver.parameters.catch_sigint_signal = False  # a search that Ctrl-C stopped proves nothing
-    solver.parameters.max_deterministic_time = SEARCHED
-    solver.parameters.num_workers = 1
-    solver.parameters.random_seed = 1
+    solver = cp_solver(SEARCHED)
     if solver.solve(model) != cp_model.OPTIMAL:
         raise _unsolved()
     return np.array([solver.value(pair) for pair in pairs], dtype=np.int64)

@@ -1,14 +1,15 @@
 """A first graph with given degrees and group counts. Owns :func:`first_graph`.
 
 Degrees are split over groups by flow, then blocks are filled with the largest first. What does not fit is left as double
-edges or loops for the switches to repair. Works on plain arrays; imports
-``_fill_kernels`` beside it.
+edges or loops for the switches to repair. Works on plain arrays.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+
+from policygraph.estimation.optimise import flow_between
 
 Ints = npt.NDArray[np.int64]
 STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -55,10 +56,7 @@ def split_degrees(degrees: Ints, room: Ints, wanted: Ints) -> Ints:
 
 def _flow(degrees: Ints, room: Ints, wanted: Ints, share: Ints | None = None) -> Ints | None:
     """Split degrees at least cost, up to ``share`` for nothing and then above ``room``; without shares never, which may fail."""
-    from ortools.graph.python import min_cost_flow
-
     n, k = room.shape
-    flow = min_cost_flow.SimpleMinCostFlow()
     node, group = (side.ravel() for side in np.indices((n, k)))
     live = (degrees[node] > 0) & (wanted[group] > 0)
     node, group = node[live], group[live]
@@ -72,23 +70,15 @@ def _flow(degrees: Ints, room: Ints, wanted: Ints, share: Ints | None = None) ->
         arcs.append((step, cost))
         left = left - step
     arcs.append((left, len(STEPS) + 1))
-    cells: list[Ints] = []
-    for width, price in arcs:
-        open_ = np.flatnonzero(width > 0)
-        cells.append(open_)
-        flow.add_arcs_with_capacity_and_unit_cost(
-            node[open_].astype(np.int32),
-            (n + group[open_]).astype(np.int32),
-            width[open_],
-            np.full(len(open_), price, dtype=np.int64),
-        )
-    supply = np.concatenate([degrees, -wanted]).astype(np.int64)
-    flow.set_nodes_supplies(np.arange(n + k, dtype=np.int32), supply)
-    if flow.solve() != flow.OPTIMAL:
+    widths = np.concatenate([width for width, _ in arcs])
+    prices = np.repeat([price for _, price in arcs], len(node))
+    open_ = np.flatnonzero(widths > 0)
+    at = open_ % max(len(node), 1)
+    flow = flow_between(node[at], group[at], widths[open_], prices[open_], degrees, wanted)
+    if flow is None:
         return None
-    at = np.concatenate(cells)
     out = np.zeros((n, k), dtype=np.int64)
-    np.add.at(out, (node[at], group[at]), flow.flows(np.arange(len(at), dtype=np.int32)))
+    np.add.at(out, (node[at], group[at]), flow)
     return out
 
 
