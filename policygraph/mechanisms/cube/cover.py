@@ -379,7 +379,10 @@ class PMost(Strategy):
         if provable and not effort.done:
             from policygraph.mechanisms.cube.exact import most_covered
 
-            chosen, proved = most_covered(covering, gains, thresholds, limit, chosen, tops, self, effort)
+            def score_of(positions: Sequence[int]) -> tuple[float, float, float]:
+                return self.score(covering, positions, gains, limit)
+
+            chosen, proved = most_covered(covering, gains, thresholds, limit, chosen, tops, score_of, effort)
             best = self.score(covering, chosen, gains, limit)
         known = float(task.importance.sum() - gains.sum())
         value, top = best[0] + known, None if proved is None else proved + known

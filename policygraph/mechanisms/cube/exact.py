@@ -7,17 +7,14 @@ leaves open keeps the bound of its linear program.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import ceil, floor
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from policygraph.effort import SECOND, Effort
 from policygraph.transforms.cuboids.lattice import Floats
-
-if TYPE_CHECKING:
-    from policygraph.mechanisms.cube.cover import Covering, PMost
 
 __all__ = ["least_maximum", "most_covered"]
 
@@ -28,8 +25,25 @@ STARTING = SECOND // 100
 """Units of work to build a model and start the solver."""
 
 
+class CoverProblem(Protocol):
+    """What is asked of the cuboids that may be measured: their costs, and the noise of a choice."""
+
+    forms: Floats
+    squared: bool
+
+    @property
+    def ratios(self) -> Floats:
+        """Cells of each candidate that make one of each published cuboid."""
+
+    def noise(self, chosen: Sequence[int]) -> float:
+        """Variance of the noise when these candidates are measured alike."""
+
+    def least_power(self, noise: float) -> float:
+        """Largest sensitivity (squared for l2) whose noise is at most this."""
+
+
 def least_maximum(
-    covering: Covering,
+    covering: CoverProblem,
     weighted: Floats,
     thresholds: Sequence[float],
     best: float,
@@ -76,20 +90,20 @@ def least_maximum(
     return best, chosen, min(bound, best)
 
 
-def _value(covering: Covering, power: float, whole: bool) -> float:
+def _value(covering: CoverProblem, power: float, whole: bool) -> float:
     """Noise of a sensitivity that is at least this (squared for l2), and an integer if all costs are."""
     least = float(ceil(power - WIDEN)) if whole else power
     return least**2 if covering.squared else least
 
 
 def most_covered(
-    covering: Covering,
+    covering: CoverProblem,
     gains: Floats,
     thresholds: Sequence[float],
     limit: float,
     chosen: list[int],
     tops: Sequence[int],
-    strategy: PMost,
+    score_of: Callable[[Sequence[int]], tuple[float, float, float]],
     effort: Effort,
 ) -> tuple[list[int], float]:
     """Improve a choice that covers most, and bound what is possible.
@@ -102,7 +116,7 @@ def most_covered(
     bounding = effort.share(1, 2)
     forms, ratios = covering.forms, covering.ratios
     whole = bool(np.all(forms == np.rint(forms)) and np.all(gains == np.rint(gains)))
-    score = strategy.score(covering, chosen, gains, limit)
+    score = score_of(chosen)
     bounds = []
     for ratio in thresholds:
         room = covering.least_power(limit / ratio) * (1 + 1e-12)
@@ -136,7 +150,7 @@ def most_covered(
             _some(effort, patience),
         )
         if found is not None:
-            new = strategy.score(covering, found, gains, limit)
+            new = score_of(found)
             if new > score:
                 score, chosen = new, found
         proved = max(proved, min(upper, top))

@@ -8,21 +8,17 @@ of two covers has. Marks are numbers below 4,096 that are computed from the two 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.mechanisms.matching.certificate import SCALE, Certificate, listed, slacks
-
-if TYPE_CHECKING:
-    from policygraph.mechanisms.matching.solve import Cover
+from policygraph.mechanisms.matching.certificate import SCALE, Certificate, Cover, listed, slacks
 
 __all__ = ["LEVELS", "first_optimum", "marks"]
 
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
-Solver = Callable[[Ints, Ints], "Cover"]
+Solver = Callable[[Ints, Ints], Cover]
 
 LEVELS = 8
 MARK_BITS = 12

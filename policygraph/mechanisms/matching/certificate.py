@@ -1,4 +1,4 @@
-"""The proof that a cover by pairs and singles is cheapest. Owns :class:`Certificate`.
+"""The proof that a cover by pairs and singles is cheapest. Owns :class:`Certificate` and :class:`Cover`.
 
 Everything is checked in whole numbers and without the solver: ``docs/explanation/proofs/matching-partition.md`` has the argument.
 """
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from policygraph.errors import RefusedError
 
-__all__ = ["SCALE", "Blossoms", "Certificate", "cover_cost", "listed", "slacks"]
+__all__ = ["SCALE", "Blossoms", "Certificate", "Cover", "cover_cost", "listed", "slacks"]
 
 Ints = npt.NDArray[np.int64]
 Blossoms = tuple[tuple[tuple[int, ...], int], ...]
@@ -74,6 +74,41 @@ class Certificate:
         if value != SCALE * cost:
             raise unproved(f"the dual value is {value}, the cover costs {SCALE * cost}")
         return cost
+
+
+@dataclass(frozen=True, eq=False)
+class Cover:
+    """Pairs and singles of least total cost, with the proof.
+
+    Attributes
+    ----------
+    partner
+        The other end of the pair of each vertex, or the vertex itself.
+    cost
+        The total.
+    certificate
+        Proves that no cover is cheaper.
+    fractional
+        Feasible potentials without blossoms, in quarters: a lower bound.
+    trees
+        Alternating trees that were grown after the fractional problem.
+    kept
+        Pairs that the trees were grown on.
+    """
+
+    partner: Ints
+    cost: int
+    certificate: Certificate
+    fractional: Ints
+    trees: int
+    kept: int
+
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """The pairs u < v, in order."""
+        at = np.arange(len(self.partner))
+        lower = self.partner > at
+        return tuple(zip(at[lower].tolist(), self.partner[lower].tolist(), strict=True))
 
 
 def listed(pairs: Ints, y: Ints, most: int) -> tuple[Ints, Ints]:

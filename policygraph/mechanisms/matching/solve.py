@@ -6,14 +6,14 @@ pairs and more where the dual solution asks for them, then one fixed choice amon
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from policygraph.errors import InputError, RefusedError
 from policygraph.mechanisms.matching.canonical import first_optimum
-from policygraph.mechanisms.matching.certificate import SCALE, Certificate, cover_cost, listed, slacks
+from policygraph.mechanisms.matching.certificate import SCALE, Certificate, Cover, cover_cost, listed, slacks
 
 __all__ = ["LARGEST", "Cover", "cheapest_cover", "maximum_weight_matching"]
 
@@ -28,41 +28,6 @@ ADDED = 8
 SAMPLED = 128
 ROOM = 1 << 60
 """Differences of costs times the squared number of vertices stay below this for OR-Tools, whose prices grow so far."""
-
-
-@dataclass(frozen=True, eq=False)
-class Cover:
-    """Pairs and singles of least total cost, with the proof.
-
-    Attributes
-    ----------
-    partner
-        The other end of the pair of each vertex, or the vertex itself.
-    cost
-        The total.
-    certificate
-        Proves that no cover is cheaper.
-    fractional
-        Feasible potentials without blossoms, in quarters: a lower bound.
-    trees
-        Alternating trees that were grown after the fractional problem.
-    kept
-        Pairs that the trees were grown on.
-    """
-
-    partner: Ints
-    cost: int
-    certificate: Certificate
-    fractional: Ints
-    trees: int
-    kept: int
-
-    @property
-    def pairs(self) -> tuple[tuple[int, int], ...]:
-        """The pairs u < v, in order."""
-        at = np.arange(len(self.partner))
-        lower = self.partner > at
-        return tuple(zip(at[lower].tolist(), self.partner[lower].tolist(), strict=True))
 
 
 def cheapest_cover(pairs: npt.ArrayLike, singles: npt.ArrayLike) -> Cover:
