@@ -122,9 +122,15 @@ class Sensitivity:
 
     def verify(self) -> Verification:
         """Re-check witness and bound by code that shares nothing with the search."""
-        from policygraph.sensitivity.verify.certificates import verify
+        from policygraph.sensitivity.verify.certificates import CertifiedBound, verify
 
-        return verify(self)
+        found = self.witness
+        tables = None if found is None else (dict(found.before), dict(found.after))
+        return verify(
+            CertifiedBound(
+                self.policy, self.query, self.norm, self.power, self.lower_power, tables, self.reason
+            )
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain form, complete enough for somebody else to check it later."""

@@ -64,7 +64,7 @@ class StatisticBound:
         """Recompute the largest change over all neighbours of all networks where these can be listed; otherwise say what it rests on."""
         from policygraph.sensitivity.verify.statistics import verify_statistic
 
-        return verify_statistic(self)
+        return verify_statistic(self.statistic, self.policy, self.norm, self.power, self.reason)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain form, with the names of what it was made for."""

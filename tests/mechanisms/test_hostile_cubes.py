@@ -156,7 +156,7 @@ def test_tables_that_differ_from_known_ones_by_one_value_only(strategy):
 
 def test_noise_that_was_paid_for_is_released_even_if_a_program_fails(tmp_path, monkeypatch):
     """A program that was not solved in time came after the charge: the noisy numbers were lost."""
-    from policygraph.estimation.cubes import finest
+    from policygraph.estimation.cubes import finish
 
     policy = pg.Policy(DOMAIN, constraints=[pg.Cuboid("a")])
     query = pg.queries.all_cuboids(DOMAIN)
@@ -167,7 +167,7 @@ def test_noise_that_was_paid_for_is_released_even_if_a_program_fails(tmp_path, m
     def fails(*_, **__):
         raise RefusedError("not solved in time.", code="cubes.program")
 
-    monkeypatch.setattr(finest, "program_cells", fails)
+    monkeypatch.setattr(finish, "program_cells", fails)
     ledger = pg.Ledger(tmp_path / "budget.db")
     made = pg.release(query, policy, np.arange(12), epsilon=1, mechanism=ready, ledger=ledger)
     assert any("not solved in time" in line for line in made.record["stages"])

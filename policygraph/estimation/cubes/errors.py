@@ -1,4 +1,4 @@
-"""How large the noise of a published cell is. Owns :func:`factors_at`, :func:`cell_factors`, :func:`within_95`, :func:`shift_for`.
+"""How large the noise of a published cell is. Owns :func:`factors_at`, :func:`within_95`, :func:`shift_for`.
 
 For reports: floats, rounded towards the larger error. The shift that makes counts non-negative with a stated probability is fixed before any
 noise is drawn: one that looked at the noise would let the noise be computed back from it
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from math import ceil, log, sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,11 +17,6 @@ from policygraph.estimation.cubes.cells import union
 from policygraph.transforms.cuboids.choose import Choice, fitted_of, measured_precisions
 from policygraph.transforms.cuboids.costs import plain_factors
 from policygraph.transforms.cuboids.lattice import Family, Floats, Lattice
-
-if TYPE_CHECKING:
-    from policygraph.estimation.cubes.cells import Fact
-    from policygraph.estimation.cubes.finish import Finish
-
 
 ROUNDING = 0.005
 """Share of the 5 % that is kept for the distance of discrete and continuous Laplace noise."""
@@ -76,34 +70,6 @@ def within_95(factor: float, distribution: str, parameter: float) -> float:
         return sqrt(factor * parameter * 2 * log(40))
     real = sqrt(2) * parameter * sqrt(4 / (9 * (0.05 - ROUNDING)))
     return sqrt(factor) * (real + sqrt(2 * log(2 / ROUNDING)))
-
-
-def cell_factors(
-    finish: Finish,
-    lattice: Lattice,
-    choice: Choice,
-    known: Sequence[int],
-    facts: Sequence[Fact],
-    masks: Sequence[int],
-    published: Sequence[int],
-) -> list[float | Floats]:
-    """Variance of the linear estimate behind some cuboids, in units of the noise variance.
-
-    Returns
-    -------
-    list
-        One number for each cuboid; an array with one for each cell where facts make them differ. For tables that are not linear in
-        the noise it is that of the least-squares estimate without facts.
-    """
-    made: list[float | Floats] = [
-        float(f) for f in factors_at(lattice, choice, known, masks, consistent=finish.agrees)
-    ]
-    if not facts or not finish.plain:
-        return made
-    from policygraph.estimation.cubes.least_squares import factors_with_facts
-
-    plain = [float(np.max(f)) for f in made]
-    return factors_with_facts(lattice, choice, known, masks, facts, plain, published)
 
 
 def within_all(factor: float | Floats, distribution: str, parameter: float) -> float | Floats:

@@ -15,7 +15,9 @@ import numpy as np
 from policygraph.errors import InputError
 from policygraph.estimation.cubes.cells import Fact, all_sums, finest, from_tables, union
 from policygraph.estimation.cubes.errors import factors_at
-from policygraph.estimation.cubes.least_squares import best_sources, fit
+from policygraph.estimation.cubes.finest import nonnegative_cells, program_cells
+from policygraph.estimation.cubes.least_squares import best_sources, factors_with_facts, fit, fit_with_facts
+from policygraph.estimation.cubes.rounding import controlled
 from policygraph.transforms.cuboids.blocks import Tables
 from policygraph.transforms.cuboids.choose import Choice
 from policygraph.transforms.cuboids.lattice import Floats, Lattice
@@ -209,8 +211,6 @@ def finished(
     held = [fact for fact in facts if lattice.computable(fact.mask, of=top)]
     fitted = fit(lattice, choice, measured, published, known)
     if finish.consistency != "least-squares":
-        from policygraph.estimation.cubes.finest import program_cells
-
         x = program_cells(
             finish.consistency, lattice, top, choice, measured, inside, held, nonnegative=finish.nonnegative
         )
@@ -231,8 +231,6 @@ def _least_squares(
 ) -> Tables:
     if not facts:
         return fit(lattice, choice, measured, published, known)
-    from policygraph.estimation.cubes.least_squares import fit_with_facts
-
     return fit_with_facts(lattice, choice, measured, published, known, facts)
 
 
@@ -247,8 +245,6 @@ def _nonnegative(
     facts: Sequence[Fact],
     variance: float,
 ) -> Floats:
-    from policygraph.estimation.cubes.finest import nonnegative_cells
-
     if choice.kind == "cuboids":
         near = {lattice.mask(s): variance / w**2 for s, w in zip(choice.sets, choice.weights, strict=True)}
     else:
@@ -286,8 +282,6 @@ def _on_grid(
     facts: Sequence[Fact],
 ) -> Tables:
     """Round the finest table so that exactly known sums are met to the last integer, and sum it."""
-    from policygraph.estimation.cubes.rounding import controlled
-
     bits = 0
     if not finish.whole:
         room = MOST_BITS - int(np.ceil(np.log2(max(1.0, float(np.abs(x).sum())))))
@@ -302,3 +296,29 @@ def _on_grid(
     )
     made = all_sums(lattice, cells, top, published)
     return {mask: made[mask].astype(np.float64) / scale for mask in published}
+
+
+def cell_factors(
+    finish: Finish,
+    lattice: Lattice,
+    choice: Choice,
+    known: Sequence[int],
+    facts: Sequence[Fact],
+    masks: Sequence[int],
+    published: Sequence[int],
+) -> list[float | Floats]:
+    """Variance of the linear estimate behind some cuboids, in units of the noise variance.
+
+    Returns
+    -------
+    list
+        One number for each cuboid; an array with one for each cell where facts make them differ. For tables that are not linear in
+        the noise it is that of the least-squares estimate without facts.
+    """
+    made: list[float | Floats] = [
+        float(f) for f in factors_at(lattice, choice, known, masks, consistent=finish.agrees)
+    ]
+    if not facts or not finish.plain:
+        return made
+    plain = [float(np.max(f)) for f in made]
+    return factors_with_facts(lattice, choice, known, masks, facts, plain, published)

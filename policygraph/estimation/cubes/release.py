@@ -17,8 +17,8 @@ import numpy as np
 
 from policygraph.errors import InputError
 from policygraph.estimation.cubes.cells import Fact, facts_of, summed, visible
-from policygraph.estimation.cubes.errors import cell_factors, published_errors, within_all
-from policygraph.estimation.cubes.finish import Finish
+from policygraph.estimation.cubes.errors import published_errors, within_all
+from policygraph.estimation.cubes.finish import Finish, cell_factors
 from policygraph.model.domain import Domain, Label
 from policygraph.model.policy import Policy
 from policygraph.model.queries.cuboids import CuboidQuery

@@ -18,8 +18,8 @@ from policygraph.curator.histogram import DENSE
 from policygraph.curator.noise import Rng, discrete_gaussian, discrete_laplace
 from policygraph.errors import InputError, RefusedError
 from policygraph.estimation.cubes.cells import Fact, facts_of, finest, union, visible
-from policygraph.estimation.cubes.errors import cell_factors, published_errors, shift_for, within_all
-from policygraph.estimation.cubes.finish import PLAIN, Finish, Method, finished
+from policygraph.estimation.cubes.errors import published_errors, shift_for, within_all
+from policygraph.estimation.cubes.finish import PLAIN, Finish, Method, cell_factors, finished
 from policygraph.estimation.cubes.release import CubeRelease, cube_table, part_of
 from policygraph.exact import as_fraction
 from policygraph.mechanisms.additive import Additive

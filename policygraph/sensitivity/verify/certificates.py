@@ -8,6 +8,7 @@ definitions (domain, constraints, graph, query) and ``solver``, never moves, red
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -17,7 +18,6 @@ from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.model.queries.measures import MeasureQuery
-from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.verify.moves import (
     Kinds,
     are_constant,
@@ -35,7 +35,7 @@ from policygraph.sensitivity.verify.neighbours import (
     positive_somewhere,
 )
 from policygraph.sensitivity.verify.tables import (
-    Check,
+    CheckResult,
     Table,
     Verification,
     answer,
@@ -59,52 +59,71 @@ RECORD_SETS = 200_000
 """Most sets of record changes that are looked at."""
 
 
-def verify(certificate: Sensitivity) -> Verification:
-    """Check witness and bound of a certificate again."""
-    checks: list[Check] = []
-    if isinstance(certificate.query, MeasureQuery):
-        return _of_measure(certificate, certificate.query)
-    if certificate.witness is None:
-        checks.append(_no_witness(certificate.lower_power))
+@dataclass(frozen=True)
+class CertifiedBound:
+    """What a certificate claims; see :class:`~policygraph.sensitivity.certificate.Sensitivity`, which makes it."""
+
+    policy: Policy
+    query: Query
+    norm: str
+    power: Fraction
+    lower_power: Fraction
+    witness: tuple[Table, Table] | None
+    reason: str
+
+
+def verify(claim: CertifiedBound) -> Verification:
+    """Check witness and bound of a certificate again.
+
+    Returns
+    -------
+    Verification
+        What was recomputed and holds, what does not hold, and what was not decided here.
+    """
+    checks: list[CheckResult] = []
+    if isinstance(claim.query, MeasureQuery):
+        return _of_measure(claim, claim.query)
+    if claim.witness is None:
+        checks.append(_no_witness(claim.lower_power))
     else:
-        before, after = dict(certificate.witness.before), dict(certificate.witness.after)
-        checks.append(check_tables(certificate.policy, before, after))
+        before, after = claim.witness
+        checks.append(check_tables(claim.policy, before, after))
         if checks[0].passed:
-            checks.append(check_facts(certificate.policy, before, after))
-            checks.append(check_neighbours(certificate.policy, before, after))
-            made = power(certificate.query, difference(before, after), certificate.norm)
-            checks.append(_attained(made, certificate.lower_power))
-    checks.append(_bound(certificate))
+            checks.append(check_facts(claim.policy, before, after))
+            checks.append(check_neighbours(claim.policy, before, after))
+            made = power(claim.query, difference(before, after), claim.norm)
+            checks.append(_attained(made, claim.lower_power))
+    checks.append(_bound(claim))
     return Verification(tuple(checks))
 
 
-def _no_witness(lower: Fraction) -> Check:
+def _no_witness(lower: Fraction) -> CheckResult:
     if lower == 0:
-        return Check("witness", True, "none is needed, since nothing is claimed to be attained")
-    return Check("witness", False, f"there is none, but {lower} is claimed to be attained")
+        return CheckResult("witness", True, "none is needed, since nothing is claimed to be attained")
+    return CheckResult("witness", False, f"there is none, but {lower} is claimed to be attained")
 
 
-def _of_measure(certificate: Sensitivity, query: MeasureQuery) -> Verification:
+def _of_measure(claim: CertifiedBound, query: MeasureQuery) -> Verification:
     """Check a certificate about a measure: its cells hold records by value, and answers are worked out record by record."""
-    policy, found = certificate.policy, certificate.witness
+    policy, found = claim.policy, claim.witness
     if found is None:
-        checks = [_no_witness(certificate.lower_power)]
+        checks = [_no_witness(claim.lower_power)]
     else:
-        before, after = dict(found.before), dict(found.after)
+        before, after = found
         here, there = _cells_only(query, before), _cells_only(query, after)
         change = difference(before, after)
         checks = [
             check_tables(policy, here, there),
             check_facts(policy, here, there),
             _measure_neighbours(query, policy, change, here, there),
-            _attained(_measure_power(query, change, certificate.norm), certificate.lower_power),
+            _attained(_measure_power(query, change, claim.norm), claim.lower_power),
         ]
-    largest = _largest_measured(query, policy, certificate.norm)
+    largest = _largest_measured(query, policy, claim.norm)
     if largest is None:
         text = "not recomputed here; it rests on docs/explanation/proofs/measures.md"
-        return Verification((*checks, Check("bound", None, text)))
+        return Verification((*checks, CheckResult("bound", None, text)))
     how = "all edges and ends of the range were gone through"
-    return Verification((*checks, _compared(largest, certificate.power, how)))
+    return Verification((*checks, _compared(largest, claim.power, how)))
 
 
 def _cells_only(query: MeasureQuery, table: Table) -> Table:
@@ -117,22 +136,22 @@ def _cells_only(query: MeasureQuery, table: Table) -> Table:
 
 def _measure_neighbours(
     query: MeasureQuery, policy: Policy, change: Table, here: Table, there: Table
-) -> Check:
+) -> CheckResult:
     """Whether two data sets are neighbours: one value changes within a cell, or the cells are neighbours with any values."""
     if here == there:
         alone = policy.graph is None and not policy.constraints
         one = sorted(change.values()) == [-1, 1] and len({c // query.measure.levels for c in change}) == 1
         if one and not alone:
-            return Check("neighbours", True, "one record changes its value within its cell")
+            return CheckResult("neighbours", True, "one record changes its value within its cell")
     if policy.definition == "blowfish":
-        return Check(
+        return CheckResult(
             "neighbours", None, "records that change their cells under public facts were not matched here"
         )
     signs: dict[int, set[bool]] = {}
     for index, amount in change.items():
         signs.setdefault(index // query.measure.levels, set()).add(amount > 0)
     if any(len(both) == 2 for both in signs.values()):
-        return Check(
+        return CheckResult(
             "neighbours", False, "a cell loses one value and gains another, which is a step of its own"
         )
     return check_neighbours(policy, here, there)
@@ -179,52 +198,54 @@ def _largest_measured(query: MeasureQuery, policy: Policy, norm: str) -> Fractio
     return max(best, _measure_power(query, {0: -1, span: 1}, norm))
 
 
-def _attained(found: Fraction, claimed: Fraction) -> Check:
+def _attained(found: Fraction, claimed: Fraction) -> CheckResult:
     text = f"the answers of the two data sets differ by {found}, claimed {claimed}"
-    return Check("attained", found == claimed, text)
+    return CheckResult("attained", found == claimed, text)
 
 
-def _bound(certificate: Sensitivity) -> Check:
-    policy, query, claimed = certificate.policy, certificate.query, certificate.power
-    rests = Check("bound", None, f"not recomputed here; it rests on: {certificate.reason}")
-    if (how := _at_most(certificate)) is not None:
-        return Check("bound", True, how)
+def _bound(claim: CertifiedBound) -> CheckResult:
+    policy, query, claimed = claim.policy, claim.query, claim.power
+    rests = CheckResult("bound", None, f"not recomputed here; it rests on: {claim.reason}")
+    if (how := _at_most(claim)) is not None:
+        return CheckResult("bound", True, how)
     if policy.definition == "edges":
         if policy.graph is None or policy.graph.n_edges > EDGES:
             return rests
-        largest, how = _over_edges(certificate), f"all {policy.graph.n_edges} edges were gone through"
+        largest, how = _over_edges(claim), f"all {policy.graph.n_edges} edges were gone through"
         return _compared(largest, claimed, how)
     if policy.definition == "blowfish" and not is_pairwise(policy):
-        return _blowfish_bound(certificate) or rests
+        return _blowfish_bound(claim) or rests
     kinds = None if policy.graph is not None else _kinds(policy, query)
     moves = None if kinds is None else class_moves(kinds)
     if kinds is not None and moves is not None:
         listed = (largest_of_cells if query.is_identity else largest_of_classes)(
-            kinds, moves, certificate.norm, policy.domain.capacity, lambda move: counts(policy, move)
+            kinds, moves, claim.norm, policy.domain.capacity, lambda move: counts(policy, move)
         )
         if listed is not None:
             how = f"{len(moves)} minimal moves over {len(kinds.sums)} classes of cells were listed by the naive completion procedure"
-            made = listed * (query.unit if certificate.norm == "l1" else query.unit**2)
+            made = listed * (query.unit if claim.norm == "l1" else query.unit**2)
             if made <= claimed or (policy.strength != "positive" and not policy.system.has_values):
                 return _compared(made, claimed, how)
-    return _cell_by_cell(certificate) or rests
+    return _cell_by_cell(claim) or rests
 
 
-def _compared(largest: Fraction, claimed: Fraction, how: str) -> Check:
-    return Check("bound", largest <= claimed, f"{how}: the largest change is {largest}, claimed {claimed}")
+def _compared(largest: Fraction, claimed: Fraction, how: str) -> CheckResult:
+    return CheckResult(
+        "bound", largest <= claimed, f"{how}: the largest change is {largest}, claimed {claimed}"
+    )
 
 
-def _cell_by_cell(certificate: Sensitivity) -> Check | None:
+def _cell_by_cell(claim: CertifiedBound) -> CheckResult | None:
     """The list of minimal moves of few cells, and among the longer ones those that are positive on some table."""
-    policy, query = certificate.policy, certificate.query
+    policy, query = claim.policy, claim.query
     moves = listed_moves(policy)
     if moves is None:
         return None
     how = f"{len(moves)} minimal moves were listed by the naive completion procedure"
-    powers = [(power(query, move, certificate.norm), move) for move in moves]
-    beyond = [(value, move) for value, move in powers if value > certificate.power]
+    powers = [(power(query, move, claim.norm), move) for move in moves]
+    beyond = [(value, move) for value, move in powers if value > claim.power]
     if not beyond:
-        return _compared(max((v for v, _ in powers), default=Fraction(0)), certificate.power, how)
+        return _compared(max((v for v, _ in powers), default=Fraction(0)), claim.power, how)
     if policy.system.has_values:
         return None  # the longer moves may be ones that no table with the published values can make
     if policy.graph is not None:
@@ -234,27 +255,29 @@ def _cell_by_cell(certificate: Sensitivity) -> Check | None:
         decided = [(value, positive_somewhere(policy, move, every)) for value, move in beyond]
         longer = [value for value, positive in decided if positive]
         if longer:
-            return _compared(max(longer), certificate.power, how)
+            return _compared(max(longer), claim.power, how)
         if any(positive is None for _, positive in decided):
             return None
-        return Check("bound", True, f"{how}: none that is positive on some table changes more than claimed")
-    return _compared(max(value for value, _ in beyond), certificate.power, how)
+        return CheckResult(
+            "bound", True, f"{how}: none that is positive on some table changes more than claimed"
+        )
+    return _compared(max(value for value, _ in beyond), claim.power, how)
 
 
-def _over_edges(certificate: Sensitivity) -> Fraction:
+def _over_edges(claim: CertifiedBound) -> Fraction:
     from policygraph.model.graphs import BOTTOM
 
     largest = Fraction(0)
-    graph = certificate.policy.graph
+    graph = claim.policy.graph
     for u, v in () if graph is None else graph.edges():
         change = {u: -1, v: 1} if v is not BOTTOM else {u: 1}
-        largest = max(largest, power(certificate.query, change, certificate.norm))  # type: ignore[arg-type]
+        largest = max(largest, power(claim.query, change, claim.norm))  # type: ignore[arg-type]
     return largest
 
 
-def _at_most(certificate: Sensitivity) -> str | None:
+def _at_most(claim: CertifiedBound) -> str | None:
     """An argument for the bound that needs no list of moves, or None."""
-    policy, query = certificate.policy, certificate.query
+    policy, query = claim.policy, claim.query
     if policy.graph is not None and policy.graph.n_edges == 0:
         return "without secret pairs no two data sets are neighbours"
     if isinstance(query, CuboidQuery) and all(
@@ -265,11 +288,11 @@ def _at_most(certificate: Sensitivity) -> str | None:
     if policy.domain.size > KIND_CELLS:
         return None
     if policy.at_most_records is not None:
-        widest = max(power(query, {c: 1}, certificate.norm) for c in range(policy.domain.size))
+        widest = max(power(query, {c: 1}, claim.norm) for c in range(policy.domain.size))
         times = 2 * policy.at_most_records
-        if widest * (times if certificate.norm == "l1" else times * times) <= certificate.power:
+        if widest * (times if claim.norm == "l1" else times * times) <= claim.power:
             return f"at most {times} records are added and removed, each changes the answer by at most one column"
-    if certificate.power == 0 and policy.constraints:
+    if claim.power == 0 and policy.constraints:
         kinds = _kinds(policy, query)
         total = policy.graph is not None and policy.graph.bottom == "none"
         if kinds is not None and are_constant(kinds, total=total):
@@ -300,11 +323,11 @@ def _kinds(policy: Policy, query: Query) -> Kinds | None:
     return Kinds.of({c: tuple(sums[c].get(key, 0) for key in keys) for c in cells}, answers)
 
 
-def _blowfish_bound(certificate: Sensitivity) -> Check | None:
+def _blowfish_bound(claim: CertifiedBound) -> CheckResult | None:
     """All minimal sets of record changes with a secret pair, and whether they lead to neighbours; few cells only."""
     from policygraph.sensitivity.verify.neighbours import Matcher, Undecided
 
-    policy, query, norm = certificate.policy, certificate.query, certificate.norm
+    policy, query, norm = claim.policy, claim.query, claim.norm
     if policy.domain.size > RECORD_CELLS or policy.domain.capacity is not None:
         return None
     matcher = Matcher(policy, lambda table: [public_sums(f, policy, table) for f in policy.constraints])
@@ -332,7 +355,7 @@ def _blowfish_bound(certificate: Sensitivity) -> Check | None:
                 continue
             sets += 1
             value = power(query, {c: n for c, n in change.items() if n}, norm)
-            if value <= certificate.power:
+            if value <= claim.power:
                 largest = max(largest, value)
                 continue
             try:
@@ -342,7 +365,7 @@ def _blowfish_bound(certificate: Sensitivity) -> Check | None:
                 return None
             if policy.system.has_values:
                 return None  # the pair may be one that no table with the published values can make
-            return _compared(value, certificate.power, "a set of record changes was found")
+            return _compared(value, claim.power, "a set of record changes was found")
     return _compared(
-        largest, certificate.power, f"{sets} minimal sets of record changes with a secret pair were listed"
+        largest, claim.power, f"{sets} minimal sets of record changes with a secret pair were listed"
     )

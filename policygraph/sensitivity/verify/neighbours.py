@@ -15,7 +15,7 @@ from policygraph.effort import SECOND, Effort
 from policygraph.model.constraints.tables import StructuralZero
 from policygraph.model.policy import Policy
 from policygraph.sensitivity.verify.moves import naive_moves
-from policygraph.sensitivity.verify.tables import Check, Table, difference, is_zero, public_sums
+from policygraph.sensitivity.verify.tables import CheckResult, Table, difference, is_zero, public_sums
 from policygraph.solver.program import Program
 
 NETWORKS = 1 << 16
@@ -221,7 +221,7 @@ BASIS_CELLS = 10
 SOLVER = 20 * SECOND
 
 
-def check_neighbours(policy: Policy, before: Table, after: Table) -> Check:
+def check_neighbours(policy: Policy, before: Table, after: Table) -> CheckResult:
     """Whether two data sets are neighbours under a policy, and why.
 
     Examples
@@ -234,42 +234,42 @@ def check_neighbours(policy: Policy, before: Table, after: Table) -> Check:
     """
     change = difference(before, after)
     if not change:
-        return Check("neighbours", False, "the two data sets are equal")
+        return CheckResult("neighbours", False, "the two data sets are equal")
     added = sum(x for x in change.values() if x > 0)
     removed = -sum(x for x in change.values() if x < 0)
     cap = policy.at_most_records
     if cap is not None and max(added, removed) > cap:
-        return Check("neighbours", False, f"more than {cap} records are added or removed")
+        return CheckResult("neighbours", False, f"more than {cap} records are added or removed")
     if policy.definition == "edges":
         return _one_edge(policy, change)
     if policy.definition == "blowfish":
         return _blowfish(policy, before, after)
     if policy.strength == "markov" and (len(change) > 4 or any(abs(x) > 1 for x in change.values())):
-        return Check("neighbours", False, "a Markov move has at most four single changes")
+        return CheckResult("neighbours", False, "a Markov move has at most four single changes")
     minimal = _is_minimal(policy, change)
     if minimal is False:
-        return Check("neighbours", False, "a smaller part of the change keeps the public facts")
+        return CheckResult("neighbours", False, "a smaller part of the change keeps the public facts")
     if minimal and policy.strength == "positive":
         positive = _is_positive(policy, before, change)
         text = "no shorter change exchanges some removed record for some added one"
-        return Check("neighbours", positive, text if positive else "positivity was not shown here")
-    return Check(
+        return CheckResult("neighbours", positive, text if positive else "positivity was not shown here")
+    return CheckResult(
         "neighbours",
         minimal,
         "no smaller part of the change keeps the public facts" if minimal else "not decided",
     )
 
 
-def _one_edge(policy: Policy, change: Table) -> Check:
+def _one_edge(policy: Policy, change: Table) -> CheckResult:
     from policygraph.model.graphs import BOTTOM
 
     ends = sorted(change.items(), key=lambda item: item[1])
     amounts = [x for _, x in ends]
     if policy.graph is None or amounts not in ([-1, 1], [1], [-1]):
-        return Check("neighbours", False, "more than one record changes")
+        return CheckResult("neighbours", False, "more than one record changes")
     other: Any = ends[1][0] if len(ends) == 2 else BOTTOM
     passed = policy.graph.has_edge(ends[0][0], other)
-    return Check(
+    return CheckResult(
         "neighbours", passed, "one record changes along an edge" if passed else "this pair is no edge"
     )
 
@@ -442,7 +442,7 @@ def _positive_by_solver(policy: Policy, before: Table, change: Table) -> bool | 
     return None if open_ else False
 
 
-def _blowfish(policy: Policy, before: Table, after: Table) -> Check:
+def _blowfish(policy: Policy, before: Table, after: Table) -> CheckResult:
     """The definition over indexed records, tried for every way to match the records; small cases only."""
     if is_pairwise(policy):
         return _secret_edges(policy, before, difference(before, after))
@@ -454,10 +454,10 @@ def _blowfish(policy: Policy, before: Table, after: Table) -> Check:
         False: "no matching of the records makes them neighbours",
         None: "too many records to try every matching here",
     }
-    return Check("neighbours", found, text[found])
+    return CheckResult("neighbours", found, text[found])
 
 
-def _secret_edges(policy: Policy, before: Table, change: Table) -> Check:
+def _secret_edges(policy: Policy, before: Table, change: Table) -> CheckResult:
     minimal = _is_minimal(policy, change)
     found = minimal and pair_neighbours(
         policy, before, change, lambda table: [public_sums(f, policy, table) for f in policy.constraints]
@@ -467,7 +467,7 @@ def _secret_edges(policy: Policy, before: Table, change: Table) -> Check:
         False: "a smaller change, or one with fewer secret edges, keeps the public facts, or no secret edge changes",
         None: "too many networks to try here",
     }
-    return Check("neighbours", found, text[found])
+    return CheckResult("neighbours", found, text[found])
 
 
 def listed_moves(policy: Policy) -> list[Table] | None:

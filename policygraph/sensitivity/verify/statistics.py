@@ -1,6 +1,6 @@
 """Bounds of network statistics checked again by listing. Owns :func:`verify_statistic`.
 
-Small networks are listed with all their neighbours by the definition, and the statistic is taken of each; of ``public`` it uses
+Small networks are listed with all their neighbours by the definition, and the statistic is taken of each; of the rest it uses
 the definitions (network, facts, graph, statistic) and the naive list of minimal moves, never the theorems.
 """
 
@@ -8,28 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from policygraph.errors import ConstraintError
 from policygraph.model.node_privacy import NodePrivacy
 from policygraph.model.policy import Policy
+from policygraph.model.queries.network_statistics import NetworkStatistic
 from policygraph.sensitivity.verify.neighbours import listed_moves
-from policygraph.sensitivity.verify.tables import Check, Verification
-
-if TYPE_CHECKING:
-    from policygraph.sensitivity.statistics import StatisticBound
-
+from policygraph.sensitivity.verify.tables import CheckResult, Verification
 
 LISTED_PAIRS = 10
 """Up to so many node pairs every network is listed: five nodes, or three if directed."""
 
 
-def verify_statistic(bound: StatisticBound) -> Verification:
-    """Compare a bound with the largest change over all pairs of neighbours."""
-    network, policy = bound.statistic.domain, bound.policy
-    rests = Check("bound", None, f"not recomputed here; it rests on: {bound.reason}")
+def verify_statistic(
+    statistic: NetworkStatistic, policy: Policy | NodePrivacy, norm: str, power: int, reason: str
+) -> Verification:
+    """Compare a bound with the largest change over all pairs of neighbours, where these can be listed."""
+    network = statistic.domain
+    rests = CheckResult("bound", None, f"not recomputed here; it rests on: {reason}")
     if network.size > LISTED_PAIRS or network.multiple:
         return Verification((rests,))
     pairs = _node_pairs(policy) if isinstance(policy, NodePrivacy) else _policy_pairs(policy)
@@ -37,19 +36,19 @@ def verify_statistic(bound: StatisticBound) -> Verification:
         return Verification((rests,))
     size = network.size
     tables = (np.arange(1 << size)[:, None] >> np.arange(size)) & 1
-    answers = [bound.statistic.answer(table) for table in tables]
+    answers = [statistic.answer(table) for table in tables]
     fits = _fitting(policy, tables)
     largest, seen = 0, 0
     for one, other in pairs:
         if fits[one] and fits[other]:
             change = np.abs(answers[one] - answers[other])
-            largest = max(largest, int((change if bound.norm == "l1" else change * change).sum()))
+            largest = max(largest, int((change if norm == "l1" else change * change).sum()))
             seen += 1
-    passed: bool | None = largest <= bound.power
+    passed: bool | None = largest <= power
     if not passed and isinstance(policy, Policy) and policy.strength == "positive":
         passed = None  # more pairs were tried than are positive neighbours
-    text = f"{seen} pairs of neighbours were listed: the largest change is {largest}, claimed {bound.power}"
-    return Verification((Check("bound", passed, text),))
+    text = f"{seen} pairs of neighbours were listed: the largest change is {largest}, claimed {power}"
+    return Verification((CheckResult("bound", passed, text),))
 
 
 def _fitting(policy: Any, tables: Any) -> list[bool]:

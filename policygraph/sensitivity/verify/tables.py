@@ -22,7 +22,7 @@ from policygraph.model.queries.networks import AdjacencyQuery, MixingQuery
 
 
 @dataclass(frozen=True)
-class Check:
+class CheckResult:
     """One thing that was looked at: True passed, False failed, None not decided here."""
 
     name: str
@@ -36,12 +36,12 @@ class Verification:
 
     Examples
     --------
-    >>> report = Verification((Check("witness", True, ""), Check("bound", None, "")))
+    >>> report = Verification((CheckResult("witness", True, ""), CheckResult("bound", None, "")))
     >>> report.ok, report.failed, report.complete
     (False, False, False)
     """
 
-    checks: tuple[Check, ...]
+    checks: tuple[CheckResult, ...]
 
     @property
     def ok(self) -> bool:
@@ -86,14 +86,14 @@ class Verification:
 Table = dict[int, int]
 
 
-def check_tables(policy: Policy, before: Table, after: Table) -> Check:
+def check_tables(policy: Policy, before: Table, after: Table) -> CheckResult:
     """Whether two data sets are over the domain, with counts that a cell can hold."""
     top = policy.domain.capacity
     for table in (before, after):
         for cell, amount in table.items():
             if not 0 <= cell < policy.domain.size or amount < 0 or (top is not None and amount > top):
-                return Check("tables", False, f"cell {cell} cannot hold {amount}")
-    return Check("tables", True, "both data sets are over the domain, with counts that a cell can hold")
+                return CheckResult("tables", False, f"cell {cell} cannot hold {amount}")
+    return CheckResult("tables", True, "both data sets are over the domain, with counts that a cell can hold")
 
 
 def public_sums(fact: Any, policy: Policy, table: Table) -> dict[Any, int]:
@@ -144,20 +144,24 @@ def _matches(domain: Any, labels: tuple[Any, ...], where: tuple[str, Any]) -> bo
     return all(record[name] in allowed for name, allowed in what)
 
 
-def check_facts(policy: Policy, before: Table, after: Table) -> Check:
+def check_facts(policy: Policy, before: Table, after: Table) -> CheckResult:
     """Whether two data sets have the same public sums, the published ones where there are any."""
     for fact in policy.constraints:
         one, two = public_sums(fact, policy, before), public_sums(fact, policy, after)
         if one != two:
-            return Check("public facts", False, f"{fact.to_spec()} differs between the two data sets")
+            return CheckResult("public facts", False, f"{fact.to_spec()} differs between the two data sets")
         if isinstance(fact, StructuralZero) and one:
-            return Check("public facts", False, "a structural zero is filled")
+            return CheckResult("public facts", False, "a structural zero is filled")
         published = None if isinstance(fact, StructuralZero) else fact.values(policy.domain)
         if published is not None:
             keys = list(_keys(fact, policy))
             if any(one.get(key, 0) != value for key, value in zip(keys, published, strict=True)):
-                return Check("public facts", False, f"{fact.to_spec()} does not have the published values")
-    return Check("public facts", True, f"all {len(policy.constraints)} public facts are the same in both")
+                return CheckResult(
+                    "public facts", False, f"{fact.to_spec()} does not have the published values"
+                )
+    return CheckResult(
+        "public facts", True, f"all {len(policy.constraints)} public facts are the same in both"
+    )
 
 
 def _keys(fact: Any, policy: Policy) -> Iterator[Any]:
