@@ -56,8 +56,7 @@ def sources(ends: np.ndarray, folder: Path) -> dict[str, Any]:
 
 
 def groups_of(n: int = 7) -> np.ndarray:
-    groups = np.arange(NODES) * n // NODES
-    return groups
+    return np.arange(NODES) * n // NODES
 
 
 def test_a_hundred_thousand_nodes_from_every_source(tmp_path: Path) -> None:

@@ -1268,8 +1268,7 @@ def random_csv(rng: random.Random, delimiter: str, quote: str, width: int) -> by
 
     def field() -> str:
         if not quote or rng.random() < 0.5:
-            plain = rng.choice(FIELDS)
-            return plain
+            return rng.choice(FIELDS)
         inner = "".join(rng.choice(INNER) for _ in range(rng.randrange(4)))
         return quote + inner.replace(quote, quote * 2) + quote
 

@@ -45,7 +45,7 @@ def in_kernel(rows: Rows, vector: Sequence[int]) -> bool:
 
 def smaller(vector: Sequence[int]) -> Iterator[tuple[int, ...]]:
     """Every vector that fits into this one, cell by cell and with its signs."""
-    return itertools.product(*(range(0, x + 1) if x >= 0 else range(x, 1) for x in vector))
+    return itertools.product(*(range(x + 1) if x >= 0 else range(x, 1) for x in vector))
 
 
 def is_move(rows: Rows, vector: Sequence[int]) -> bool:
