@@ -15,8 +15,9 @@ import numpy as np
 
 import policygraph as pg
 from policygraph.effort import SECOND, Effort
-from policygraph.moves.blowfish.longest import longest_blowfish, published_bound
+from policygraph.moves.blowfish.longest import longest_blowfish
 from policygraph.moves.graver.basis import graver_basis
+from tests.oracles.published_bound import published_bound
 
 # The formulas, as printed in the literature -------------------------------------------------------------------------
 

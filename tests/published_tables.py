@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 import policygraph as pg
-from policygraph.moves.blowfish.longest import published_bound
+from tests.oracles.published_bound import published_bound
 from tests.published import (
     BLOWFISH,
     PAIRS,

@@ -31,7 +31,6 @@ TWICE = {
     "Cube",
     "Fact",
     "Gaussian",
-    "Limits",
     "Measure",
     "Network",
     "Problem",
@@ -39,8 +38,6 @@ TWICE = {
     "Rule",
     "Strategy",
     "Table",
-    "_Search",
-    "_Side",
 }
 """Class names that still have two meanings; each is to go."""
 

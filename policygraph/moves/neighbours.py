@@ -100,7 +100,7 @@ def _strength(policy: Policy, table: Any, move: Move) -> Verdict:
             short, "a minimal move of at most four single changes" if short else "more than four changes"
         )
     if policy.strength == "positive":
-        from policygraph.moves.strengths.overview import is_positive
+        from policygraph.moves.strengths.positive import is_positive
 
         # Alternatives may use any cell, so this one definition needs the whole matrix.
         matrix = policy.system.matrix().toarray()
@@ -181,7 +181,7 @@ def _edge_moves(policy: Policy) -> Iterator[Move]:
 
 def _induced_moves(policy: Policy) -> Iterator[Move]:
     from policygraph.moves.graver.basis import graver_basis
-    from policygraph.moves.strengths.overview import positive_moves
+    from policygraph.moves.strengths.positive import positive_moves
 
     matrix = policy.system.matrix().toarray()
     keep = np.setdiff1d(np.arange(policy.domain.size), policy.system.zeros)

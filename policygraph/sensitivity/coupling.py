@@ -314,7 +314,7 @@ def _allowed(policy: Policy, change: dict[int, int]) -> bool:
 
 def _table_with(policy: Policy, change: dict[int, int]) -> dict[int, int] | None:
     """A table with the published values from which a change can start; None when none was found."""
-    from policygraph.moves.values.fibre import occurs
+    from policygraph.moves.values.longest import occurs
 
     rows, values = policy.system.full_rows()
     cells = np.setdiff1d(np.arange(policy.domain.size), policy.system.zeros)

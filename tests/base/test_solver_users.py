@@ -14,8 +14,8 @@ from policygraph.moves.graver import minimal as graver_minimal
 from policygraph.moves.graver.basis import graver_basis
 from policygraph.moves.strengths import capped as strengths_capped
 from policygraph.moves.strengths.capped import longest_capped
-from policygraph.moves.strengths.positive_list import longest_positive
-from policygraph.moves.two_way.circuits import longest_circuit
+from policygraph.moves.strengths.positive import longest_positive
+from policygraph.moves.two_way.forbidden import longest_circuit
 from policygraph.moves.values.longest import longest_with_values
 from policygraph.sensitivity.verify import neighbours as checking
 from policygraph.solver import layers as solver_layers

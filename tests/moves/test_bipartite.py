@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError
-from policygraph.moves.two_way.closed_form import longest_bipartite_move
+from policygraph.moves.two_way.closed_form import longest_bipartite_move, longest_cycle
 from policygraph.moves.two_way.forbidden import longest_with_forbidden
-from policygraph.moves.two_way.search import longest_cycle
 from tests.moves import walks
 from tests.oracles import move_graphs as oracle
 

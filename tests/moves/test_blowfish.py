@@ -14,27 +14,26 @@ from hypothesis import strategies as st
 
 from policygraph.effort import Effort
 from policygraph.errors import InputError, RefusedError
-from policygraph.moves.blowfish.blocks import block_bound
-from policygraph.moves.blowfish.bracket import BlowfishMove
 from policygraph.moves.blowfish.longest import (
     ClassFacts,
     are_neighbours_records,
     blowfish_moves,
     longest_blowfish,
     longest_disjoint,
-    published_bound,
 )
 from policygraph.moves.blowfish.minimal import (
     affinely_independent,
+    block_bound,
     differences,
     length_bound,
     minimal_sums,
     simple_cycles,
 )
-from policygraph.moves.blowfish.problem import blowfish_problem
+from policygraph.moves.blowfish.problem import BlowfishMove, blowfish_problem
 from policygraph.moves.blowfish.records import _useful, find_repair, is_minimal
 from policygraph.moves.bracket import Bracket
 from tests.oracles import blowfish as oracle
+from tests.oracles.published_bound import published_bound
 
 Matrix = list[list[int]]
 Graph = list[list[bool]]

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError
 from policygraph.moves.graver.basis import graver_basis, is_minimal
-from policygraph.moves.graver.bounds import cheap_bound, swap_problem
-from policygraph.moves.graver.longest import longest_move
+from policygraph.moves.graver.longest import cheap_bound, longest_move, swap_problem
 from tests.oracles import graver as oracle
 
 ONE_WAY = [(0,), (1,), (2,)]

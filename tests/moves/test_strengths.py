@@ -15,20 +15,11 @@ import policygraph as pg
 from policygraph.effort import Effort
 from policygraph.errors import InputError, RefusedError
 from policygraph.moves.graver.basis import graver_basis
-from policygraph.moves.strengths import capped_list as strengths_capped_list
-from policygraph.moves.strengths.capped_search import longest_by_cuts
+from policygraph.moves.strengths import capped as strengths_capped
+from policygraph.moves.strengths.capped import capped_moves, longest_by_cuts, longest_capped
 from policygraph.moves.strengths.columns import read_matrix, record_total
-from policygraph.moves.strengths.overview import (
-    capped_moves,
-    is_markov,
-    is_positive,
-    longest_capped,
-    longest_markov,
-    longest_positive,
-    markov_moves,
-    positive_moves,
-    positive_table,
-)
+from policygraph.moves.strengths.markov import is_markov, longest_markov, markov_moves
+from policygraph.moves.strengths.positive import is_positive, longest_positive, positive_moves, positive_table
 from tests.oracles import strengths as oracle
 
 
@@ -458,7 +449,7 @@ def test_a_large_cap_gives_every_minimal_move(shape_and_cuboids):
 def test_both_tests_of_minimality_under_a_cap_agree(matrix, cap, capacity):
     listed = both_signs(capped_moves(matrix, cap, capacity))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(strengths_capped_list, "FEW_RECORDS", 0)
+        patch.setattr(strengths_capped, "FEW_RECORDS", 0)
         assert both_signs(capped_moves(matrix, cap, capacity)) == listed
 
 
@@ -474,7 +465,7 @@ def test_moves_of_many_records_under_a_cap():
 def test_cap_beyond_the_listing_is_searched_or_bounded(monkeypatch):
     matrix = margins((3, 3, 3), [(0,), (1,), (2,)])
     assert longest_capped(matrix, 3).upper == 6
-    monkeypatch.setattr(strengths_capped_list, "MOST_SUMS", 100)
+    monkeypatch.setattr(strengths_capped, "MOST_SUMS", 100)
     with pytest.raises(RefusedError):
         capped_moves(matrix, 3)
     searched = longest_capped(matrix, 3)

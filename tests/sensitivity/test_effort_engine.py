@@ -25,7 +25,9 @@ from policygraph.effort import SECOND, Effort
 from policygraph.moves.blowfish.longest import longest_blowfish
 from policygraph.moves.graver.basis import graver_basis
 from policygraph.moves.graver.longest import longest_move
-from policygraph.moves.strengths.overview import longest_capped, longest_markov, longest_positive
+from policygraph.moves.strengths.capped import longest_capped
+from policygraph.moves.strengths.markov import longest_markov
+from policygraph.moves.strengths.positive import longest_positive
 from policygraph.moves.values.longest import longest_with_values
 from policygraph.sensitivity.rungs import determined
 from tests.oracles import blowfish as blowfish_oracle

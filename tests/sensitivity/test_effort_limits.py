@@ -17,7 +17,7 @@ from policygraph.exact import brief
 from policygraph.explain import explain
 from policygraph.moves.blowfish.minimal import affinely_independent
 from policygraph.moves.graver.symmetries import list_group
-from policygraph.moves.strengths.capped_list import MOST_SUMS, sums_under
+from policygraph.moves.strengths.capped import MOST_SUMS, sums_under
 from policygraph.moves.strengths.columns import classes_of, record_total
 from policygraph.moves.strengths.markov import FIRST_CELLS, longest_markov
 

@@ -13,7 +13,7 @@ import pytest
 import policygraph as pg
 from policygraph.moves.graver import basis as graver
 from policygraph.moves.graver.basis import IncompleteBasisError, graver_basis
-from policygraph.moves.strengths import bracket as strengths_bracket
+from policygraph.moves.strengths import columns as strengths_columns
 from policygraph.moves.strengths.capped import capped_moves
 
 
@@ -51,9 +51,9 @@ def test_moves_under_a_cap_are_as_many_as_fit(monkeypatch):
 def test_lengths_are_the_same_in_pieces(norm, wide, monkeypatch):
     draws = np.random.default_rng(5)
     query, moves = draws.integers(-3, 4, (7, 5)) * wide, draws.integers(-3, 4, (40, 5))
-    whole = strengths_bracket.lengths(query, moves, norm).tolist()
-    monkeypatch.setattr(strengths_bracket, "MOST_ANSWERS", 20)
-    assert strengths_bracket.lengths(query, moves, norm).tolist() == whole
+    whole = strengths_columns.lengths(query, moves, norm).tolist()
+    monkeypatch.setattr(strengths_columns, "MOST_ANSWERS", 20)
+    assert strengths_columns.lengths(query, moves, norm).tolist() == whole
     assert whole == [
         sum(abs(int(x)) if norm == "l1" else int(x) ** 2 for x in query.astype(object) @ m) for m in moves
     ]

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import policygraph as pg
-from policygraph.moves.blowfish.longest import are_neighbours_records, longest_blowfish, published_bound
+from policygraph.moves.blowfish.longest import are_neighbours_records, longest_blowfish
 from policygraph.sensitivity.certificate import Witness
 from tests import published
 from tests.oracles import blowfish as oracle
+from tests.oracles.published_bound import published_bound
 from tests.paths import ROOT
 from tests.published import (
     BLOWFISH,

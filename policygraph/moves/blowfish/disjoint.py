@@ -13,7 +13,7 @@ from itertools import islice
 
 from policygraph.effort import Effort
 from policygraph.errors import InputError
-from policygraph.moves.blowfish.bracket import BlowfishMove
+from policygraph.moves.blowfish.problem import BlowfishMove
 from policygraph.moves.bracket import Bracket
 
 __all__ = ["ClassFacts", "longest_disjoint"]

@@ -1,10 +1,9 @@
 """Policy graph and exact public facts together: the moves of He, Machanavajjhala & Ding (2014), Def. 4.1.
 
 Open this file first. It owns :func:`blowfish_moves` (list them) and :func:`longest_blowfish` (how much can one
-change a query). ``blowfish_problem`` checks the input, ``blowfish_records`` tests a pair of data sets,
-``blowfish_minimal`` lists zero-sum multisets, ``blowfish_realise`` chooses cells, ``blowfish_disjoint`` treats
-disjoint counts on huge domains, ``blowfish_published`` the bound of the paper. Proofs:
-``docs/explanation/proofs/blowfish-constraints.md``. May import :mod:`policygraph.effort`, :mod:`policygraph.errors`, :mod:`policygraph.exact`, ``blowfish_`` modules.
+change a query). ``problem`` checks the input, ``records`` tests a pair of data sets, ``minimal`` lists zero-sum multisets,
+``realise`` chooses cells, ``disjoint`` treats disjoint counts on huge domains. Proofs:
+``docs/explanation/proofs/blowfish-constraints.md``.
 
 Two data sets of named records are neighbours iff both meet the facts, the set T of secret pairs in which they
 differ is not empty, and no third data set that meets the facts (a) differs from the first in a non-empty proper part
@@ -21,23 +20,24 @@ import numpy as np
 from policygraph.effort import Effort
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import brief
-from policygraph.moves.blowfish.blocks import block_bound
-from policygraph.moves.blowfish.bracket import BlowfishMove
-from policygraph.moves.blowfish.capped import capped_ceiling, capped_changes, within
 from policygraph.moves.blowfish.disjoint import ClassFacts, longest_disjoint
 from policygraph.moves.blowfish.minimal import (
     affinely_independent,
+    block_bound,
     differences,
     minimal_sums,
     simple_cycles,
 )
 from policygraph.moves.blowfish.problem import (
+    BlowfishMove,
     BlowfishProblem,
     Transition,
     Vector,
     blowfish_problem,
+    capped_ceiling,
+    capped_changes,
+    within,
 )
-from policygraph.moves.blowfish.published import PublishedBound, published_bound
 from policygraph.moves.blowfish.realise import Best, Realiser
 from policygraph.moves.blowfish.records import RecordVerdict, are_neighbours_records
 from policygraph.moves.blowfish.relation import longest_relation, single_relation
@@ -46,13 +46,11 @@ from policygraph.moves.bracket import Bracket
 __all__ = [
     "BlowfishMove",
     "ClassFacts",
-    "PublishedBound",
     "RecordVerdict",
     "are_neighbours_records",
     "blowfish_moves",
     "longest_blowfish",
     "longest_disjoint",
-    "published_bound",
 ]
 
 

@@ -11,10 +11,8 @@ from itertools import permutations
 from math import gcd, lcm
 
 from policygraph.effort import Effort
-from policygraph.moves.blowfish.bracket import BlowfishMove
-from policygraph.moves.blowfish.capped import within
 from policygraph.moves.blowfish.minimal import kernel
-from policygraph.moves.blowfish.problem import BlowfishProblem, Transition, Vector
+from policygraph.moves.blowfish.problem import BlowfishMove, BlowfishProblem, Transition, Vector, within
 from policygraph.moves.blowfish.records import find_repair
 from policygraph.moves.bracket import Bracket
 

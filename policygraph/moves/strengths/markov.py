@@ -13,24 +13,22 @@ import numpy.typing as npt
 from policygraph.effort import Effort
 from policygraph.errors import RefusedError
 from policygraph.moves.bracket import Bracket
-from policygraph.moves.strengths.bracket import (
-    Norm,
-    Pair,
-    lengths,
-    read_norm,
-    read_query,
-    removed_part,
-    witness_of,
-)
 from policygraph.moves.strengths.columns import (
     Ints,
+    Norm,
+    Pair,
     change_vector,
     classes_of,
+    lengths,
     linear_hash,
     read_capacity,
     read_matrix,
+    read_norm,
+    read_query,
     record_total,
+    removed_part,
     representatives,
+    witness_of,
 )
 
 FIRST_CELLS = 600
@@ -95,13 +93,13 @@ def markov_moves(matrix: Any, capacity: int | None = None) -> Iterator[Ints]:
 
 
 def _all_moves(matrix: Ints) -> Iterator[Ints]:
-    search = _Search(matrix)
+    search = _MovesOfFour(matrix)
     for size in (1, 2, 3, 4):
         for removed, added in search.moves(size):
             yield change_vector(search.cells, removed, added)
 
 
-class _Search:
+class _MovesOfFour:
     """The Markov moves of one matrix, by size; sums of two columns are made once, when first needed."""
 
     def __init__(self, matrix: Ints) -> None:
@@ -355,7 +353,7 @@ def _longest(
         if effort.done:
             return best, move, ceiling, False
     effort.spend(matrix.size // 100)
-    search = _Search(matrix)
+    search = _MovesOfFour(matrix)
     count = len(search.columns)
     sums = count * (count + 1) // 2 // PAIRS_A_UNIT
     if cells > FIRST_CELLS and not effort.affords(sums):

@@ -300,7 +300,7 @@ def _few_records(policy: Policy) -> int | None:
 
 
 def _search(problem: _Matrices, policy: Policy, norm: Norm, effort: Effort) -> Bracket[Witness] | None:
-    from policygraph.moves.strengths import overview as strengths
+    from policygraph.moves.strengths import capped, markov, positive
 
     common: dict[str, Any] = {"query": problem.query, "norm": norm, "capacity": problem.capacity}
     cap = policy.at_most_records
@@ -315,13 +315,13 @@ def _search(problem: _Matrices, policy: Policy, norm: Norm, effort: Effort) -> B
         if bracket.upper > USELESS * max(1, bracket.lower):
             return None
     elif policy.strength == "worst-case" and cap is not None:
-        bracket = strengths.longest_capped(problem.matrix, cap, **common, effort=effort)
+        bracket = capped.longest_capped(problem.matrix, cap, **common, effort=effort)
     elif policy.strength == "markov" and (cap is None or cap >= 4 or (cap >= 2 and _is_balanced(problem))):
-        bracket = strengths.longest_markov(problem.matrix, **common, effort=effort)
+        bracket = markov.longest_markov(problem.matrix, **common, effort=effort)
     else:
         moves, basis = _listed(problem, policy, effort)
         if policy.strength == "positive":
-            bracket = strengths.longest_positive(problem.matrix, moves, **common, basis=basis, effort=effort)
+            bracket = positive.longest_positive(problem.matrix, moves, **common, basis=basis, effort=effort)
         else:
             return _longest_of(problem, moves, norm)
     change = _change_of(problem, bracket.witness)
@@ -363,12 +363,12 @@ def _change_of(problem: _Matrices, witness: Any) -> tuple[dict[int, int] | None,
 def _listed(problem: _Matrices, policy: Policy, effort: Effort) -> tuple[Ints, Ints | None]:
     """Moves of a strength and cap that are found by listing."""
     from policygraph.moves.graver.basis import graver_basis
-    from policygraph.moves.strengths import overview as strengths
+    from policygraph.moves.strengths import markov
 
     cap = policy.at_most_records
     if policy.strength == "markov":
         found = []
-        for move in strengths.markov_moves(problem.matrix, problem.capacity):
+        for move in markov.markov_moves(problem.matrix, problem.capacity):
             found.append(move)
             effort.spend(10)
             if len(found) * len(move) > ENTRIES or effort.done:
@@ -401,7 +401,7 @@ def _capped(moves: Ints, cap: int | None) -> Ints:
 def _longest_of(problem: _Matrices, moves: Ints, norm: Norm) -> Bracket[Witness]:
     if not len(moves):
         return Bracket(0, 0, None, "enumeration", "there is no move of this strength", problem.steps)
-    from policygraph.moves.strengths.bracket import lengths
+    from policygraph.moves.strengths.columns import lengths
 
     sizes = lengths(problem.query, moves, norm)
     at = int(np.argmax(sizes))

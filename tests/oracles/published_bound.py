@@ -2,7 +2,7 @@
 
 Owns :func:`published_bound`: He, Machanavajjhala & Ding (2014), section 8, twice the longest cycle or path in the
 graph over sparse count queries. Proofs and counter-examples: ``docs/explanation/proofs/blowfish-constraints.md``, section 7.
-May import :mod:`policygraph.errors` and ``blowfish_problem``.
+No part of the package: readers of the paper meet its number in the tests and the docs.
 """
 
 from __future__ import annotations
