@@ -25,6 +25,7 @@ MAPS = [
     for page in (ROOT / "docs" / "architecture.md", ROOT / "docs" / "explanation" / "trusted-code.md")
     if page.exists()
 ]
+ROOMS = sorted(path.name for path in (ROOT / "policygraph").iterdir() if (path / "__init__.py").exists())
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -68,10 +69,24 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_documents_named_in_code_marks_exist(page: Path) -> None:
-    text = FENCED.sub("", page.read_text(encoding="utf-8"))
-    named = re.findall(r"`((?:docs|examples|policies|benchmarks|tests)/[\w./-]+)`", text)
-    assert [path for path in named if not (ROOT / path).exists()] == []
+def test_files_named_in_code_marks_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    saved = set(re.findall(r"[Ss]ave this as `([\w.-]+)`", text))
+    named = re.findall(r"`([\w./-]+)`", FENCED.sub("", text))
+    files = [
+        path
+        for path in named
+        if path.endswith(".py")
+        or path.split("/")[0] in ("docs", "examples", "policies", "benchmarks", "tests", *ROOMS)
+    ]
+    assert [path for path in files if path not in saved and not exists(path)] == []
+
+
+def exists(path: str) -> bool:
+    """Whether the project, or the package, has this file or folder; a single word is no path."""
+    if "/" not in path and not path.endswith(".py"):
+        return True
+    return any((base / path).exists() for base in (ROOT, ROOT / "policygraph"))
 
 
 def test_every_page_is_in_the_index() -> None:
