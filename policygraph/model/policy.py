@@ -72,7 +72,7 @@ class Policy:
     domain
         What a record can be: a :class:`Domain` or a :class:`Network`.
     graph
-        The secret pairs. None: the neighbours are those that the public facts induce, records being added and
+        The secret pairs: a :class:`PolicyGraph`, or a networkx graph on cells and BOTTOM. None: the neighbours are those that the public facts induce, records being added and
         removed one by one; without public facts that is one record more or less.
     constraints
         Exact public facts.
@@ -107,7 +107,7 @@ class Policy:
     def __init__(
         self,
         domain: AnyDomain,
-        graph: PolicyGraph | None = None,
+        graph: PolicyGraph | networkx.Graph[Any] | None = None,
         constraints: Iterable[Constraint] = (),
         strength: str = "worst-case",
         at_most_records: int | None = None,
@@ -118,7 +118,7 @@ class Policy:
                 f"domain={domain!r}: expected a Domain or a Network.", code="policy.domain", value=domain
             )
         if graph is not None:
-            _check_graph(graph)
+            graph = _read_graph(domain, graph)
         if graph is not None and graph.domain != domain:
             raise InputError(
                 f"the policy graph is over {graph.domain!r}, the policy over {domain!r}: expected one domain.",
@@ -399,13 +399,16 @@ class Policy:
         return flat
 
 
-def _check_graph(graph: Any) -> None:
-    from policygraph.model.graphs import PolicyGraph
+def _read_graph(domain: AnyDomain, graph: Any) -> PolicyGraph:
+    from policygraph.model.graphs.base import PolicyGraph, is_networkx
 
+    if is_networkx(graph):
+        return PolicyGraph.from_networkx(domain, graph)
     if not isinstance(graph, PolicyGraph):
         word = graph if isinstance(graph, str) and hasattr(PolicyGraph, graph) else "full"
         raise InputError(
-            f"graph={graph!r}: expected a PolicyGraph, such as PolicyGraph.{word}(domain), or None.",
+            f"graph={graph!r}: expected a PolicyGraph, such as PolicyGraph.{word}(domain), a networkx graph on cells, or None.",
             code="policy.graph",
             value=graph,
         )
+    return graph

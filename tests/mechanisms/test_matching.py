@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import policygraph as pg
-from policygraph.mechanisms.matching import canonical, cheapest_cover, maximum_weight_matching
+from policygraph.mechanisms.matching import cheapest_cover, maximum_weight_matching
+from policygraph.mechanisms.matching import solve as canonical
 from tests.oracles import matching as oracle
 
 
@@ -36,7 +37,7 @@ def test_all_covers(n, seed, reach, lift):
     assert (found.cost, found.pairs) == oracle.first_by(pairs.tolist(), singles.tolist(), key)
 
 
-@pytest.mark.parametrize(("name", "value"), [("ROOM", 0), ("LEVELS", 0), ("LEVELS", 1)])
+@pytest.mark.parametrize(("name", "value"), [("MARK_ROOM", 0), ("LEVELS", 0), ("LEVELS", 1)])
 @settings(deadline=None, max_examples=40)
 @given(n=st.integers(2, 7), seed=st.integers(0, 10**6))
 def test_ties_without_room_are_broken_in_the_same_order(name, value, n, seed):
@@ -166,3 +167,59 @@ def test_marks_are_fixed_and_symmetric():
     assert np.array_equal(canonical.marks(50, 3), canonical.marks(50, 3).T)
     assert canonical.marks(50, 0).max() < 4096
     assert not np.array_equal(canonical.marks(50, 0), canonical.marks(50, 1))
+
+
+def _weighted(edges):
+    graph = networkx.Graph()
+    graph.add_weighted_edges_from(edges)
+    return graph
+
+
+def test_networkx_graphs_give_what_networkx_finds():
+    rng = np.random.default_rng(5)
+    for _ in range(40):
+        n = int(rng.integers(1, 9))
+        graph = networkx.gnp_random_graph(n, 0.5, seed=int(rng.integers(1 << 30)))
+        for u, v in graph.edges():
+            graph.edges[u, v]["weight"] = int(rng.integers(-3, 12))
+        names = {v: f"node {v}" for v in graph}
+        graph = networkx.relabel_nodes(graph, names)
+        found = maximum_weight_matching(graph)
+        best = sum(graph.edges[pair]["weight"] for pair in networkx.max_weight_matching(graph))
+        assert -found.cost == best
+        assert all(graph.has_edge(*pair) for pair in found.pairs)
+        assert sum(graph.edges[pair]["weight"] for pair in found.pairs) == best
+
+
+def test_pairs_without_an_edge_are_never_used():
+    found = cheapest_cover(_weighted([("a", "b", 100), ("b", "c", 3)]), {"a": 50, "b": 10, "c": 0})
+    assert found.pairs == (("b", "c"),)
+    assert found.cost == 53
+    assert cheapest_cover(networkx.Graph(), {}).pairs == ()
+
+
+def test_missing_weights_are_one_and_whole_ones_stay_exact():
+    assert maximum_weight_matching(networkx.path_graph(4)).cost == -2
+    large = (1 << 54) - 1
+    assert maximum_weight_matching(_weighted([(0, 1, large), (1, 2, large - 1)])).pairs == ((0, 1),)
+
+
+@pytest.mark.parametrize(
+    ("ask", "code"),
+    [
+        (lambda: maximum_weight_matching(_weighted([(0, 1, 1.5)])), "matching.costs"),
+        (lambda: maximum_weight_matching(_weighted([(0, 1, 2.0)])), "matching.costs"),
+        (lambda: maximum_weight_matching(_weighted([(0, 1, "2")])), "matching.costs"),
+        (lambda: maximum_weight_matching(_weighted([(0, 1, 1 << 54)])), "matching.costs"),
+        (lambda: maximum_weight_matching(networkx.DiGraph([(0, 1)])), "matching.graph"),
+        (lambda: maximum_weight_matching(networkx.MultiGraph([(0, 1)])), "matching.graph"),
+        (lambda: maximum_weight_matching(networkx.Graph([(0, 0)])), "matching.graph"),
+        (lambda: cheapest_cover(networkx.path_graph(2), {0: 1}), "matching.graph"),
+        (lambda: cheapest_cover(networkx.path_graph(2), [1, 1]), "matching.graph"),
+        (lambda: cheapest_cover(networkx.path_graph(2), {0: 1, 1: 0.5}), "matching.costs"),
+    ],
+)
+def test_graphs_that_have_no_exact_matching_are_refused(ask, code):
+    with pytest.raises(pg.InputError) as caught:
+        ask()
+    assert caught.value.code == code

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import policygraph as pg
 from policygraph.audit import audit
-from policygraph.mechanisms.matching.canonical import marks
+from policygraph.mechanisms.matching.solve import marks
 from policygraph.mechanisms.partitioned import Partition
 from policygraph.mechanisms.partitioned.mechanism import Partitioned
 from policygraph.mechanisms.partitioned.partitioners import Matchings, matching

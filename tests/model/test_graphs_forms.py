@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import tomllib
 
+import networkx as nx
+import numpy as np
 import pytest
 
+import policygraph as pg
 from policygraph.model.domain import Domain, Network
 from policygraph.model.graphs import BOTTOM, PolicyGraph
 
@@ -153,3 +156,60 @@ def test_the_forms_of_policy_files(text):
     both = PolicyGraph.from_spec(PLAIN, {"graph": FORMS[text].to_spec()["graph"], "bottom": True})
     assert both == FORMS[text].with_bottom() or FORMS[text].bottom == "some"
     assert both.bottom == "all"
+
+
+def test_policies_take_networkx_graphs():
+    domain = Domain({"age": ["young", "middle", "old"]})
+    graph = nx.path_graph(["young", "middle", "old"])
+    graph.add_edge("old", pg.BOTTOM)
+    policy = pg.Policy(domain, graph)
+    assert policy.graph == PolicyGraph.from_edges(domain, [(0, 1), (1, 2), (2, pg.BOTTOM)])
+    assert policy.are_neighbours([1, 0, 0], [0, 1, 0])
+    assert not policy.are_neighbours([1, 0, 0], [0, 0, 1])
+    assert pg.Policy.from_spec(policy.to_spec()) == policy
+    wide = Domain({"a": 2, "b": 2})
+    cells = pg.Policy(wide, nx.Graph([((0, 0), (1, 1))]))
+    assert cells.graph is not None
+    assert cells.graph.has_edge(0, 3)
+
+
+def test_directed_networkx_graphs_must_be_symmetric():
+    domain = Domain({"x": 3})
+    both = nx.DiGraph([(0, 1), (1, 0)])
+    assert pg.Policy(domain, both).graph == PolicyGraph.from_edges(domain, [(0, 1)])
+    with pytest.raises(pg.InputError) as caught:
+        pg.Policy(domain, nx.DiGraph([(0, 1), (1, 0), (1, 2)]))
+    assert caught.value.code == "graph.directed"
+
+
+@pytest.mark.parametrize("weight", [2, 0.5, 0, -1, "1", None])
+def test_weights_of_networkx_graphs_are_never_dropped(weight):
+    domain = Domain({"x": 3})
+    for make in (nx.Graph, nx.MultiGraph):
+        graph = make([(0, 1)])
+        graph.add_edge(1, 2, weight=weight)
+        with pytest.raises(pg.InputError) as caught:
+            pg.Policy(domain, graph)
+        assert caught.value.code == "graph.weights"
+    with pytest.raises(pg.InputError) as caught:
+        PolicyGraph.product(Domain({"x": 3, "y": 2}), {"x": graph})
+    assert caught.value.code == "graph.weights"
+
+
+def test_weights_of_one_and_parallel_edges_say_nothing():
+    domain = Domain({"x": 3})
+    graph = nx.MultiGraph([(0, 1), (0, 1)])
+    graph.add_edge(1, 2, weight=1.0)
+    assert pg.Policy(domain, graph).graph == PolicyGraph.from_edges(domain, [(0, 1), (1, 2)])
+    product = PolicyGraph.product(Domain({"x": 3, "y": 2}), {"x": nx.path_graph(3)})
+    assert product.n_edges == 4
+
+
+def test_lists_of_edges_with_weights_are_refused():
+    for edges in ([(0, 1, 2)], [[0, 1, {"weight": 2}]], np.array([[0, 1, 2]])):
+        with pytest.raises(pg.InputError) as caught:
+            PolicyGraph.from_edges(Domain({"x": 3}), edges)
+        assert caught.value.code in ("graph.edges", "graph.array")
+    with pytest.raises(pg.InputError) as caught:
+        PolicyGraph.from_spec(Domain({"x": 3}), {"edges": [[0, 1]], "weights": [2]})
+    assert caught.value.code == "graph.spec"

@@ -6,6 +6,7 @@ Everything is checked in whole numbers and without the solver: ``docs/explanatio
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -94,6 +95,8 @@ class Cover:
         Alternating trees that were grown after the fractional problem.
     kept
         Pairs that the trees were grown on.
+    nodes
+        What the vertices are called, if they came with a networkx graph.
     """
 
     partner: Ints
@@ -102,13 +105,15 @@ class Cover:
     fractional: Ints
     trees: int
     kept: int
+    nodes: tuple[Any, ...] | None = None
 
     @property
-    def pairs(self) -> tuple[tuple[int, int], ...]:
-        """The pairs u < v, in order."""
+    def pairs(self) -> tuple[tuple[Any, Any], ...]:
+        """The pairs in order, the earlier vertex first; by name if the vertices have names."""
         at = np.arange(len(self.partner))
         lower = self.partner > at
-        return tuple(zip(at[lower].tolist(), self.partner[lower].tolist(), strict=True))
+        found = zip(at[lower].tolist(), self.partner[lower].tolist(), strict=True)
+        return tuple(found) if self.nodes is None else tuple((self.nodes[u], self.nodes[v]) for u, v in found)
 
 
 def listed(pairs: Ints, y: Ints, most: int) -> tuple[Ints, Ints]:

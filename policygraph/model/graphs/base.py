@@ -22,7 +22,12 @@ from policygraph.model.graphs.describe import describe
 if TYPE_CHECKING:
     import networkx
 
-__all__ = ["PolicyGraph"]
+__all__ = ["PolicyGraph", "is_networkx"]
+
+
+def is_networkx(graph: Any) -> bool:
+    """Whether this is a networkx graph; networkx need not be loaded to tell."""
+    return callable(getattr(graph, "is_directed", None)) and hasattr(graph, "adj") and hasattr(graph, "nodes")
 
 
 @dataclass(frozen=True)
@@ -154,13 +159,46 @@ class PolicyGraph(Answers):
 
     @classmethod
     def from_networkx(cls, domain: Domain | Network, graph: networkx.Graph[Any]) -> PolicyGraph:
-        """Edges of an undirected networkx graph on cell indices, cells (tuples of labels) or labels, and BOTTOM."""
-        if graph.is_directed():
+        """Edges of a networkx graph on cell indices, cells (tuples of labels) or labels, and BOTTOM.
+
+        Parameters
+        ----------
+        domain
+            What the graph is over.
+        graph
+            An undirected graph, or a directed one with every edge in both directions. Parallel edges are one. Secret pairs
+            have no weight: a ``weight`` other than 1 is refused, not dropped.
+
+        Raises
+        ------
+        InputError
+            When an edge has one direction only or a weight, or a node is no cell.
+
+        Examples
+        --------
+        >>> import networkx
+        >>> PolicyGraph.from_networkx(Domain({"stars": 4}), networkx.path_graph(4)).n_edges
+        3
+        """
+        edges = list(graph.edges())
+        if graph.is_directed() and (
+            one_way := next((e for e in edges if not graph.has_edge(*e[::-1])), None)
+        ):
             raise InputError(
-                "a directed graph: secret pairs have no direction. Pass graph.to_undirected().",
+                f"a directed graph with the edge {one_way!r} and none back: secret pairs have no direction. "
+                "Pass graph.to_undirected().",
                 code="graph.directed",
             )
-        checked = cls.from_edges(domain, list(graph.edges()))
+        for u, v, weight in graph.edges(data="weight", default=1):
+            if isinstance(weight, str) or weight != 1:
+                raise InputError(
+                    f"edge ({u!r}, {v!r}) has weight {weight!r}: secret pairs have no weights, and every edge is protected "
+                    "with the whole privacy loss. Expected weight 1 or none; remove the attribute, or list the pairs at "
+                    "distance 1 only.",
+                    code="graph.weights",
+                    value=weight,
+                )
+        checked = cls.from_edges(domain, edges)
         # A vertex without an edge adds nothing, but one that is no cell is a slip worth naming.
         for node in graph.nodes:
             if node is not BOTTOM and graph.degree(node) == 0:
@@ -176,7 +214,7 @@ class PolicyGraph(Answers):
         domain
             A table domain.
         graphs
-            For each attribute a policy graph over the domain of this attribute alone, or its plain form.
+            For each attribute a policy graph or a networkx graph over the domain of this attribute alone, or its plain form.
 
         Examples
         --------
@@ -194,6 +232,8 @@ class PolicyGraph(Answers):
             alone = domain.project([name])
             if isinstance(given, PolicyGraph):
                 graph = given
+            elif is_networkx(given):
+                graph = cls.from_networkx(alone, given)
             else:
                 graph = cls(alone, *spec.read(alone, given, values_of=name))
             if graph.domain != alone or graph.bottom != "none":

@@ -185,7 +185,10 @@ def _edges(
     bottom: set[int] = set()
     for edge in edges:
         if isinstance(edge, (str, bytes)) or not isinstance(edge, Sequence) or len(edge) != 2:
-            raise InputError(f"edge {edge!r}: expected a pair of cells.", code="graph.edges", value=edge)
+            third = " Secret pairs have no weights." if isinstance(edge, Sequence) and len(edge) == 3 else ""
+            raise InputError(
+                f"edge {edge!r}: expected a pair of cells.{third}", code="graph.edges", value=edge
+            )
         u, v = (_end(domain, end, attribute) for end in edge)
         if u == v:
             raise _loop(edge)
