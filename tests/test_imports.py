@@ -113,7 +113,6 @@ HEAVY = (
     "pyarrow",
     "pandas",
     "typer",
-    "dp_accounting",
 )
 
 
