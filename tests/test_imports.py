@@ -150,3 +150,21 @@ def test_every_public_name_exists_and_has_a_docstring():
             assert found.__doc__, name
     with pytest.raises(AttributeError):
         _ = policygraph.nothing
+
+
+def test_no_pandas_on_the_way_of_a_release(tmp_path):
+    """pyarrow imports it where it can; a small release would take half as long again. From counting to the record, and back from it."""
+    (tmp_path / "people.csv").write_text("sex,age\nF,1\nM,0\n")
+    program = """
+import sys
+import policygraph as pg
+domain = pg.Domain({"sex": ["F", "M"], "age": 3})
+for query in (pg.queries.identity(domain), pg.queries.all_cuboids(domain)):
+    for _ in range(2):
+        pg.release(query, pg.Policy(domain), "people.csv", epsilon=1, ledger="budget.db").write("out")
+print([m for m in ("pandas", "ortools", "matplotlib", "networkx") if m in sys.modules])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert done.stdout.strip() == "[]"

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from policygraph.arrow import to_arrow, to_numpy
 from policygraph.documents import MALFORMED, parse_json
 from policygraph.errors import InputError, PolicyGraphError
 from policygraph.output import replacing, write_all
@@ -143,19 +144,19 @@ class Release:
             height = len(table.values)
             columns: dict[str, Any] = {}
             if named:
-                columns["table"] = pa.array([table.name] * height, pa.string())
+                columns["table"] = to_arrow([table.name] * height, text=True)
             for name in names:
                 if name in table.columns:
-                    columns[name] = pa.array(table.labels[table.columns.index(name)])
+                    columns[name] = to_arrow(table.labels[table.columns.index(name)])
                 else:
                     columns[name] = pa.nulls(height)
-            columns[_free("value", names)] = pa.array(
-                np.asarray(table.values, dtype=np.float64) if mixed else table.values
+            columns[_free("value", names)] = to_arrow(
+                np.asarray(table.values, dtype=np.float64) if mixed else np.asarray(table.values)
             )
-            columns[_free("standard_deviation", names)] = pa.array(np.full(height, table.deviation))
-            columns[_free("within_95", names)] = pa.array(np.full(height, table.within_95))
+            columns[_free("standard_deviation", names)] = to_arrow(np.full(height, table.deviation))
+            columns[_free("within_95", names)] = to_arrow(np.full(height, table.within_95))
             if not self.private:
-                columns[_free("warning", names)] = pa.array([NOT_PRIVATE] * height, pa.string())
+                columns[_free("warning", names)] = to_arrow([NOT_PRIVATE] * height, text=True)
             pieces.append(pa.table(columns))
         return pa.concat_tables(pieces, promote_options="permissive")
 
@@ -286,8 +287,8 @@ class Release:
             piece = table.slice(start, part["height"])
             start += part["height"]
             names = list(dict.fromkeys(c for p in record["parts"] for c in p["columns"]))
-            values = piece.column(_free("value", names)).to_numpy()
-            labels = tuple(piece.column(c).to_numpy() for c in part["columns"])
+            values = to_numpy(piece.column(_free("value", names)))
+            labels = tuple(to_numpy(piece.column(c)) for c in part["columns"])
             kind = np.int64 if part["integer"] else np.float64
             errors = (
                 np.array(e, dtype=np.float64) if isinstance(e, list) else e

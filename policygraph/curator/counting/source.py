@@ -20,6 +20,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import numpy.typing as npt
 
+from policygraph.arrow import to_numpy
 from policygraph.curator.counting import sql
 from policygraph.curator.counting.reading import Files, are_paths, is_database, suffix_of
 from policygraph.curator.counting.values import family, told_apart
@@ -93,9 +94,7 @@ class Source:
             read = getattr(answer, "to_arrow_reader", None) or answer.fetch_record_batch
             for batch in read(BATCH):
                 yield {
-                    name: (column.fill_null(-1) if column.null_count else column).to_numpy(
-                        zero_copy_only=False
-                    )
+                    name: to_numpy(column.fill_null(-1) if column.null_count else column)
                     for name, column in zip(batch.schema.names, batch.columns, strict=True)
                 }
         except duckdb.Error as cause:

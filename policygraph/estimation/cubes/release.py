@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from policygraph.arrow import to_arrow, to_numpy
 from policygraph.errors import InputError
 from policygraph.estimation.cubes.cells import Fact, facts_of, summed, visible
 from policygraph.estimation.cubes.errors import published_errors, within_all
@@ -248,10 +249,10 @@ class CubeRelease(Release):
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        values = pa.chunked_array([pa.array(np.asarray(t.values, dtype=np.float64)) for t in self.tables])
+        values = pa.chunked_array([to_arrow(np.asarray(t.values, dtype=np.float64)) for t in self.tables])
         columns = {"value": values}
         if self.estimates is not None:
-            columns[ESTIMATE] = pa.chunked_array([pa.array(e) for e in self.estimates])
+            columns[ESTIMATE] = pa.chunked_array([to_arrow(e) for e in self.estimates])
         made = pa.table(columns)
         made = made.replace_schema_metadata({METADATA: json.dumps(dict(self.record)).encode()})
         sink = io.BytesIO()
@@ -260,14 +261,12 @@ class CubeRelease(Release):
 
     def table(self, table: int | str | None = None) -> Any:
         """As :meth:`Release.table`; with a column of least-squares estimates where something else is published."""
-        import pyarrow as pa
-
         made = super().table(table)
         if self.estimates is None:
             return made
         shown = self.tables if table is None else (self._find(table),)
         picked = [e for t, e in zip(self.tables, self.estimates, strict=True) if any(t is s for s in shown)]
-        return made.append_column(_free(ESTIMATE, self._attributes), pa.array(np.concatenate(picked)))
+        return made.append_column(_free(ESTIMATE, self._attributes), to_arrow(np.concatenate(picked)))
 
     @property
     def _attributes(self) -> list[str]:
@@ -279,11 +278,11 @@ class CubeRelease(Release):
         domain = cast("Domain", Policy.from_spec(dict(record["policy"])).domain)
         names = list(dict.fromkeys(name for part in record["parts"] for name in part["columns"]))
         short = table.column_names[0] == "value" and table.num_columns <= 2
-        values = table.column("value" if short else _free("value", names)).to_numpy()
+        values = to_numpy(table.column("value" if short else _free("value", names)))
         column = ESTIMATE if short else _free(ESTIMATE, names)
         estimates = None
         if not Finish.from_json(record["cube"]).plain:
-            estimates = table.column(column).to_numpy()
+            estimates = to_numpy(table.column(column))
         tables, found, start = [], [], 0
         for part in record["parts"]:
             piece = slice(start, start + part["height"])
