@@ -14,7 +14,8 @@ from typing import Literal, NamedTuple
 from policygraph.effort import SECOND, Effort
 from policygraph.errors import RefusedError
 from policygraph.solver import layers as solver_layers
-from policygraph.solver.search import Compiled, Literals, objective_bound, search
+from policygraph.solver.layers import Compiled, Literals
+from policygraph.solver.search import objective_bound, search
 
 __all__ = ["Answer", "Program", "disagreement"]
 

@@ -1,195 +1,26 @@
 """An exact search for whole points in a box, every closed branch of which is closed by whole-number arithmetic.
 
-Owns propagation of bounds, the check of duals, and the search. A linear program guides it: its point says where to branch,
+Owns the check of duals, and the search. A linear program guides it: its point says where to branch,
 its duals are rounded to whole numbers, and whatever they are, the inequality that they make of the rows is evaluated
 exactly; so that no answer rests on a solver (docs/explanation/proofs/solvers.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from math import gcd, lcm
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from policygraph.effort import Effort
 from policygraph.solver import layers as solver_layers
+from policygraph.solver.layers import Array, Compiled
 
-__all__ = ["Compiled", "Literals", "dual_bound", "objective_bound", "search"]
+__all__ = ["dual_bound", "objective_bound", "search"]
 
-Array = npt.NDArray[Any]
-Literals = tuple[tuple[int, Literal["<=", ">="], int], ...]
-ROOM = 2**61
-"""Sums that stay below it are taken in 64 bits, others by Python integers."""
 SCALES = (1, 2, 12, 2520, 2**20, 2**40)
 """Denominators to which duals are rounded, one after the other."""
-PASSES = 30
-"""Rounds of propagation in one box; fewer tighten less and are as sound."""
-WIDE_CLAUSE = 2**20
-"""A clause becomes a row of the linear program while its weights stay below."""
-
-
-class Compiled:
-    """Rows ``low <= sum of a x <= high`` over a finite box, as arrays. Built once for each question.
-
-    Attributes
-    ----------
-    lower, upper
-        The box.
-    possible
-        False when a row alone shows that there is no point.
-    reach
-        A bound on the absolute value of every partial sum of a row.
-    """
-
-    def __init__(
-        self,
-        lower: Sequence[int],
-        upper: Sequence[int],
-        rows: Sequence[tuple[dict[int, int], int | None, int | None]],
-        clauses: Sequence[Literals],
-    ) -> None:
-        self.size = len(lower)
-        self.possible = all(a <= b for a, b in zip(lower, upper))
-        self.clauses = list(clauses)
-        kept: list[tuple[list[int], list[int], int | None, int | None]] = []
-        widest = [max(abs(a), abs(b)) for a, b in zip(lower, upper)]
-        self.reach = max(widest, default=0)
-        for terms, low, high in [*rows, *self._relaxed(lower, upper, clauses)]:
-            used = {j: a for j, a in terms.items() if a}
-            common = gcd(*used.values()) if used else 1
-            low = None if low is None else -(-low // common)
-            high = None if high is None else high // common
-            if low is not None and high is not None and low > high:
-                self.possible = False
-            if not used:
-                self.possible = self.possible and (low is None or low <= 0) and (high is None or high >= 0)
-                continue
-            weights = [a // common for a in used.values()]
-            kept.append((list(used), weights, low, high))
-            sums = sum(abs(a) * widest[j] for j, a in zip(used, weights))
-            self.reach = max(self.reach, sums + abs(low or 0) + abs(high or 0))
-        self._kept = kept
-        kind: Any = np.int64 if self.reach < ROOM else object
-        self.lower, self.upper = np.array(lower, dtype=kind), np.array(upper, dtype=kind)
-        self.entries = sum(len(cells) for cells, _, _, _ in kept)
-        self._index(kind)
-
-    @staticmethod
-    def _relaxed(
-        lower: Sequence[int], upper: Sequence[int], clauses: Sequence[Literals]
-    ) -> Iterator[tuple[dict[int, int], int | None, int | None]]:
-        """A row that each clause implies: a literal that holds contributes 1 or more to the sum, others 0 or more."""
-        for clause in clauses:
-            spans = [upper[j] - bound if side == "<=" else bound - lower[j] for j, side, bound in clause]
-            if any(span <= 0 for span in spans) or len({j for j, _, _ in clause}) < len(clause):
-                continue
-            if (whole := lcm(*spans)) > WIDE_CLAUSE or not clause:
-                continue
-            terms, least = {}, whole
-            for (j, side, _), span in zip(clause, spans):
-                step = whole // span
-                terms[j] = -step if side == "<=" else step
-                least -= step * upper[j] if side == "<=" else -step * lower[j]
-            yield terms, least, None
-
-    def _index(self, kind: Any) -> None:
-        self.cells = np.array([j for cells, _, _, _ in self._kept for j in cells], dtype=np.int64)
-        self.weights = np.array([a for _, weights, _, _ in self._kept for a in weights], dtype=kind)
-        lengths = np.array([len(cells) for cells, _, _, _ in self._kept], dtype=np.int64)
-        self.starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
-        self.row = np.repeat(np.arange(len(self._kept)), lengths)
-        self.positive = self.weights > 0
-        self.sizes = np.abs(self.weights)
-        self.has_low = np.array([low is not None for _, _, low, _ in self._kept], dtype=bool)
-        self.has_high = np.array([high is not None for _, _, _, high in self._kept], dtype=bool)
-        self.low = np.array([low or 0 for _, _, low, _ in self._kept], dtype=kind)
-        self.high = np.array([high or 0 for _, _, _, high in self._kept], dtype=kind)
-        # entries by column, for the least and largest of what the rows say of a variable
-        self.by_cell = np.argsort(self.cells, kind="stable")
-        self.used, self.cell_starts = np.unique(self.cells[self.by_cell], return_index=True)
-
-    def rows(self) -> Iterator[tuple[list[int], list[int], int | None, int | None]]:
-        """Variables, weights and both sides of each row."""
-        return iter(self._kept)
-
-    def tighten(self, lower: Array, upper: Array) -> bool:
-        """Narrow a box in place by its rows and clauses; False when it holds no point."""
-        for _ in range(PASSES):
-            before = (lower.copy(), upper.copy())
-            if self.entries and not self._by_rows(lower, upper):
-                return False
-            if not self._by_clauses(lower, upper):
-                return False
-            if bool(np.any(lower > upper)):
-                return False
-            if bool(np.all(before[0] == lower)) and bool(np.all(before[1] == upper)):
-                break
-        return True
-
-    def _by_rows(self, lower: Array, upper: Array) -> bool:
-        a, low, high = self.weights, lower[self.cells], upper[self.cells]
-        near, far = a * low, a * high
-        least = np.add.reduceat(np.where(self.positive, near, far), self.starts)
-        most = np.add.reduceat(np.where(self.positive, far, near), self.starts)
-        if bool(np.any(self.has_high & (least > self.high))) or bool(
-            np.any(self.has_low & (most < self.low))
-        ):
-            return False
-        # how far a variable may leave the end of its range that keeps the row smallest, or largest
-        up = (self.high - least)[self.row] // self.sizes
-        down = (most - self.low)[self.row] // self.sizes
-        span = high - low
-        up = np.where(self.has_high[self.row], np.minimum(up, span), span)
-        down = np.where(self.has_low[self.row], np.minimum(down, span), span)
-        new_high = low + np.where(self.positive, up, down)
-        new_low = high - np.where(self.positive, down, up)
-        order, starts = self.by_cell, self.cell_starts
-        upper[self.used] = np.minimum(upper[self.used], np.minimum.reduceat(new_high[order], starts))
-        lower[self.used] = np.maximum(lower[self.used], np.maximum.reduceat(new_low[order], starts))
-        return True
-
-    def _by_clauses(self, lower: Array, upper: Array) -> bool:
-        for clause in self.clauses:
-            open_ones: list[tuple[int, Literal["<=", ">="], int]] = []
-            for j, side, bound in clause:
-                if side == "<=":
-                    if upper[j] <= bound:
-                        break
-                    if lower[j] <= bound:
-                        open_ones.append((j, side, bound))
-                else:
-                    if lower[j] >= bound:
-                        break
-                    if upper[j] >= bound:
-                        open_ones.append((j, side, bound))
-            else:
-                if not open_ones:
-                    return False
-                if len(open_ones) == 1:
-                    j, side, bound = open_ones[0]
-                    if side == "<=":
-                        upper[j] = bound
-                    else:
-                        lower[j] = bound
-        return True
-
-    def holds(self, point: Sequence[int]) -> bool:
-        """Whether a point is in the box and keeps every row and clause; in Python integers."""
-        if len(point) != self.size or not self.possible:
-            return False
-        if not all(a <= p <= b for a, p, b in zip(self.lower.tolist(), point, self.upper.tolist())):
-            return False
-        for cells, weights, low, high in self._kept:
-            total = sum(a * point[j] for j, a in zip(cells, weights))
-            if (low is not None and total < low) or (high is not None and total > high):
-                return False
-        return all(
-            any(point[j] <= bound if side == "<=" else point[j] >= bound for j, side, bound in clause)
-            for clause in self.clauses
-        )
 
 
 def _whole(duals: npt.NDArray[np.float64], scale: int) -> list[int]:

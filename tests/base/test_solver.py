@@ -15,8 +15,9 @@ import policygraph as pg
 from policygraph.effort import SECOND, Effort
 from policygraph.solver import layers as solver_layers
 from policygraph.solver import program as solver
+from policygraph.solver.layers import Compiled
 from policygraph.solver.program import Program
-from policygraph.solver.search import Compiled, dual_bound
+from policygraph.solver.search import dual_bound
 from tests.broken.solvers import LIARS, AlwaysInfeasible, GarbageRelaxation, infeasible_milp, zero_milp
 from tests.oracles.programs import Small
 from tests.paths import ROOT
