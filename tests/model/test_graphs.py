@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from policygraph.model.domain import Domain
 from policygraph.model.graphs import BOTTOM, PolicyGraph
 from policygraph.model.graphs._compiled_joining import joined
-from policygraph.model.graphs.listed import Edges
+from policygraph.model.graphs.rules import Edges
 from tests.oracles import graphs as oracle
 
 
@@ -341,7 +341,7 @@ def _plain(value):
 def test_blocks_of_cells_by_counting_give_the_same_difference_sets(data):
     """The counting way is taken only for large blocks; here it is called on small ones."""
     from policygraph.model.graphs import differences
-    from policygraph.model.graphs.listed import Blocks
+    from policygraph.model.graphs.rules import Blocks
 
     domain = data.draw(domains())
     several = [n for n, k in zip(domain.names, domain.shape) if k > 1]

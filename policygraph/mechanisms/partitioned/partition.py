@@ -89,7 +89,7 @@ class Partition:
         Traceback (most recent call last):
         policygraph.errors.InputError: value of age 2 is in no block: ...
         """
-        from policygraph.model.graphs.build import partition_rule
+        from policygraph.model.graphs.forms import partition_rule
 
         return cls(partition_rule(domain, buckets, attribute, rest).components())
 

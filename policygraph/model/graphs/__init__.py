@@ -1,15 +1,25 @@
 """Policy graphs: which two records may not be told apart.
 
-Read ``base`` (:class:`PolicyGraph`) first, then ``answers`` (what it answers), then the rules: ``simple``, ``listed``
-and ``composed``.
+Read ``base`` (:class:`PolicyGraph`) first, then ``answers`` (what it answers), then ``rules`` (the kinds of graphs).
+``forms`` reads and writes what people see of them.
 """
 
 from policygraph.model.graphs.base import PolicyGraph
-from policygraph.model.graphs.bottom import BOTTOM, Bottom, Vertex
-from policygraph.model.graphs.composed import BlockGrid, L1Ball, Product
-from policygraph.model.graphs.listed import Blocks, Edges
-from policygraph.model.graphs.rule import Rule
-from policygraph.model.graphs.simple import Bit, Complete, Empty, Path
+from policygraph.model.graphs.rules import (
+    BOTTOM,
+    Bit,
+    BlockGrid,
+    Blocks,
+    Bottom,
+    Complete,
+    Edges,
+    Empty,
+    L1Ball,
+    Path,
+    Product,
+    Rule,
+    Vertex,
+)
 
 __all__ = [
     "BOTTOM",

@@ -18,12 +18,21 @@ import numpy.typing as npt
 
 from policygraph.errors import InputError, RefusedError
 from policygraph.model.domain import Domain, Network
-from policygraph.model.graphs.bottom import BOTTOM, Bottom, Vertex
-from policygraph.model.graphs.build import LARGEST, table
-from policygraph.model.graphs.composed import BlockGrid, L1Ball, Product
 from policygraph.model.graphs.differences import difference_sets
-from policygraph.model.graphs.rule import Bools, Cells, EdgeArrays, Rule
-from policygraph.model.graphs.simple import Complete
+from policygraph.model.graphs.forms import LARGEST, table
+from policygraph.model.graphs.rules import (
+    BOTTOM,
+    BlockGrid,
+    Bools,
+    Bottom,
+    Cells,
+    Complete,
+    EdgeArrays,
+    L1Ball,
+    Product,
+    Rule,
+    Vertex,
+)
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array

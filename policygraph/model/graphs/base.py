@@ -1,7 +1,7 @@
 """Policy graphs: which two records may not be told apart. Owns :class:`PolicyGraph`; start reading here.
 
 A policy graph is a domain, a rule on its cells and the cells that are joined to bottom ("no record"). The
-answers (edges, distances, ...) are in ``answers``, the rules in ``simple``, ``listed`` and ``composed``.
+answers (edges, distances, ...) are in ``answers``, the kinds of rules in ``rules``, what people write and read in ``forms``.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from policygraph.errors import InputError
 from policygraph.model.domain import Domain, Network
-from policygraph.model.graphs import drawing, spec
+from policygraph.model.graphs import drawing, forms
 from policygraph.model.graphs.answers import Answers
-from policygraph.model.graphs.bottom import BOTTOM
-from policygraph.model.graphs.build import edge_rule, partition_rule, per_attribute, table, threshold_rule
-from policygraph.model.graphs.describe import describe
+from policygraph.model.graphs.rules import BOTTOM
 
 if TYPE_CHECKING:
     import networkx
@@ -59,22 +57,22 @@ class PolicyGraph(Answers):
         >>> PolicyGraph.full(Domain({"x": 1000, "y": 1000})).n_edges
         499999500000
         """
-        return cls(domain, spec.simple_rule(domain, "full", attribute))
+        return cls(domain, forms.simple_rule(domain, "full", attribute))
 
     @classmethod
     def attribute(cls, domain: Domain) -> PolicyGraph:
         """Two records that differ in exactly one attribute, in any way."""
-        return cls(domain, spec.simple_rule(domain, "attribute"))
+        return cls(domain, forms.simple_rule(domain, "attribute"))
 
     @classmethod
     def bit(cls, domain: Domain, attribute: str | None = None) -> PolicyGraph:
         """Two records that differ in one bit of one attribute, its values numbered 0, 1, ... in binary."""
-        return cls(domain, spec.simple_rule(domain, "bit", attribute))
+        return cls(domain, forms.simple_rule(domain, "bit", attribute))
 
     @classmethod
     def line(cls, domain: Domain, attribute: str | None = None) -> PolicyGraph:
         """Two neighbouring values of an ordered attribute; others do not change."""
-        return cls(domain, spec.simple_rule(domain, "line", attribute))
+        return cls(domain, forms.simple_rule(domain, "line", attribute))
 
     @classmethod
     def grid(cls, domain: Domain) -> PolicyGraph:
@@ -86,7 +84,7 @@ class PolicyGraph(Answers):
         >>> grid.n_edges, grid.distance(0, 26), grid.is_tree
         (54, 6, False)
         """
-        return cls(domain, spec.simple_rule(domain, "grid"))
+        return cls(domain, forms.simple_rule(domain, "grid"))
 
     @classmethod
     def threshold(cls, domain: Domain, theta: int, attribute: str | None = None) -> PolicyGraph:
@@ -102,7 +100,7 @@ class PolicyGraph(Answers):
             The attribute that changes; may be left out when there is only one, and stands for the L1 distance over
             all attributes when there are several.
         """
-        return cls(domain, threshold_rule(table(domain, "threshold"), theta, attribute))
+        return cls(domain, forms.threshold_rule(forms.table(domain, "threshold"), theta, attribute))
 
     @classmethod
     def partition(
@@ -130,7 +128,7 @@ class PolicyGraph(Answers):
         >>> PolicyGraph.partition(places, {"lat": 10, "lon": 10}).n_components
         100
         """
-        return cls(domain, partition_rule(domain, blocks, attribute, rest))
+        return cls(domain, forms.partition_rule(domain, blocks, attribute, rest))
 
     @classmethod
     def from_edges(
@@ -154,7 +152,7 @@ class PolicyGraph(Answers):
         >>> stars.bottom, stars.components().tolist(), stars.is_connected
         ('some', [0, 0, 0, 1], False)
         """
-        rule, lone = edge_rule(domain, edges, attribute)
+        rule, lone = forms.edge_rule(domain, edges, attribute)
         return cls(domain, rule, lone)
 
     @classmethod
@@ -202,7 +200,7 @@ class PolicyGraph(Answers):
         # A vertex without an edge adds nothing, but one that is no cell is a slip worth naming.
         for node in graph.nodes:
             if node is not BOTTOM and graph.degree(node) == 0:
-                edge_rule(domain, [(node, BOTTOM)])
+                forms.edge_rule(domain, [(node, BOTTOM)])
         return checked
 
     @classmethod
@@ -222,7 +220,7 @@ class PolicyGraph(Answers):
         >>> PolicyGraph.product(domain, {"age": "line", "salary": {"threshold": 2}}).n_edges
         158
         """
-        table(domain, "product")
+        forms.table(domain, "product")
         if not isinstance(graphs, Mapping) or not graphs:
             raise InputError(
                 f"product of {graphs!r}: expected a graph for at least one attribute.", code="graph.product"
@@ -235,7 +233,7 @@ class PolicyGraph(Answers):
             elif is_networkx(given):
                 graph = cls.from_networkx(alone, given)
             else:
-                graph = cls(alone, *spec.read(alone, given, values_of=name))
+                graph = cls(alone, *forms.read(alone, given, values_of=name))
             if graph.domain != alone or graph.bottom != "none":
                 raise InputError(
                     f"product: the graph of {name} is over {graph.domain!r}, bottom {graph.bottom!r}; "
@@ -244,7 +242,7 @@ class PolicyGraph(Answers):
                     attribute=name,
                 )
             rules[name] = graph.rule
-        return cls(domain, per_attribute(domain, rules))
+        return cls(domain, forms.per_attribute(domain, rules))
 
     def with_bottom(self) -> PolicyGraph:
         """Let records also appear and vanish: bottom is joined to every cell.
@@ -263,7 +261,7 @@ class PolicyGraph(Answers):
 
     def describe(self) -> str:
         """One sentence on what may not be told apart."""
-        return describe(self.domain, self.rule, self._n_bottom)
+        return forms.describe(self.domain, self.rule, self._n_bottom)
 
     def to_spec(self) -> dict[str, Any]:
         """Plain form for policy files and fingerprints: ``graph`` and ``bottom``.
@@ -275,7 +273,7 @@ class PolicyGraph(Answers):
         {'graph': {'threshold': 2, 'attribute': 'age'}, 'bottom': True}
         """
         lone = self.bottom_cells if isinstance(self.bottom_cells, tuple) else ()
-        return {"graph": spec.write(self.domain, self.rule, lone), "bottom": self.bottom == "all"}
+        return {"graph": forms.write(self.domain, self.rule, lone), "bottom": self.bottom == "all"}
 
     @classmethod
     def from_spec(cls, domain: Domain | Network, form: Any, bottom: bool = False) -> PolicyGraph:
@@ -293,7 +291,7 @@ class PolicyGraph(Answers):
             raise InputError(
                 f"bottom = {bottom!r}: expected true or false.", code="graph.bottom", value=bottom
             )
-        graph = cls(domain, *spec.read(domain, form))
+        graph = cls(domain, *forms.read(domain, form))
         return graph.with_bottom() if bottom else graph
 
     def to_networkx(self, limit: int = 100_000) -> networkx.Graph[Any]:

@@ -15,10 +15,17 @@ import numpy.typing as npt
 
 from policygraph.errors import RefusedError
 from policygraph.model.domain import Domain
-from policygraph.model.graphs.composed import BlockGrid, L1Ball, Product, decode_arrays
-from policygraph.model.graphs.listed import Blocks
-from policygraph.model.graphs.rule import Cells, Rule
-from policygraph.model.graphs.simple import Complete, Empty
+from policygraph.model.graphs.rules import (
+    BlockGrid,
+    Blocks,
+    Cells,
+    Complete,
+    Empty,
+    L1Ball,
+    Product,
+    Rule,
+    decode_arrays,
+)
 
 __all__ = ["by_counting", "by_edges", "difference_sets", "maximal"]
 

@@ -9,8 +9,7 @@ from typing import Any
 from policygraph.errors import InputError, RefusedError
 from policygraph.model.domain import Domain
 from policygraph.model.graphs.answers import Answers
-from policygraph.model.graphs.composed import L1Ball, Product, decode
-from policygraph.model.graphs.simple import Bit, Empty, Path
+from policygraph.model.graphs.rules import Bit, Empty, L1Ball, Path, Product, decode
 from policygraph.output import replacing
 
 __all__ = ["check_picture", "draw", "layout"]

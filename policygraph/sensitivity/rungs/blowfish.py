@@ -243,7 +243,7 @@ def one_margin(problem: Problem) -> Bracket[Witness] | None:
             chosen = differs if crossing else ~differs
             yield from zip(u[chosen].tolist(), v[chosen].tolist(), strict=True)
 
-    from policygraph.model.graphs.simple import Complete
+    from policygraph.model.graphs.rules import Complete
 
     complete = isinstance(graph.rule, Complete)
     bracket = longest_disjoint(

@@ -17,9 +17,8 @@ from policygraph.effort import Effort
 from policygraph.errors import RefusedError
 from policygraph.model.domain import Domain
 from policygraph.model.graphs import PolicyGraph
-from policygraph.model.graphs.composed import BlockGrid, L1Ball, Product, encode
 from policygraph.model.graphs.differences import by_edges
-from policygraph.model.graphs.simple import Complete
+from policygraph.model.graphs.rules import BlockGrid, Complete, L1Ball, Product, encode
 from policygraph.model.queries.base import Norm, Query
 from policygraph.model.queries.cuboids import BlockQuery, CuboidQuery
 from policygraph.moves.bracket import Bracket, Witness
