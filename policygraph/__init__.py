@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from policygraph.version import __version__
 
 if TYPE_CHECKING:
+    from policygraph import extend
     from policygraph.api import expected_error, release
     from policygraph.audit import audit
     from policygraph.compare import compare
@@ -135,6 +136,12 @@ _WHERE = {
 }
 _FORMER = {"SecureSource": "SecureRng", "SeededSource": "SeededRng"}
 """Names of earlier versions, which stay."""
+_MODULES = {
+    "cubes": "policygraph.mechanisms.cube.strategies",
+    "extend": "policygraph.extend",
+    "networks": "policygraph.estimation.networks",
+    "queries": "policygraph.model.queries",
+}
 _HOME = {name: module for module, names in _WHERE.items() for name in names}
 
 __all__ = [
@@ -196,6 +203,7 @@ __all__ = [
     "count",
     "cubes",
     "expected_error",
+    "extend",
     "load",
     "networks",
     "queries",
@@ -207,12 +215,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "queries":
-        return import_module("policygraph.model.queries")
-    if name == "cubes":
-        return import_module("policygraph.mechanisms.cube.strategies")
-    if name == "networks":
-        return import_module("policygraph.estimation.networks")
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     if name in _FORMER:
         name = _FORMER[name]
     if name in _HOME:

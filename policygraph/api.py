@@ -8,10 +8,11 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from policygraph.compare import named_mechanism
 from policygraph.curator.asked import Identity, cells_looked_at, identify, read, request_of
 from policygraph.curator.counting.given import read_data
 from policygraph.curator.histogram import named
@@ -46,12 +47,26 @@ APART = "This charge is not added to charges"
 
 
 def _ready(
-    mechanism: Mechanism | Calibrated | Literal["auto"] | None, query: Query, policy: Policy, loss: Loss
+    mechanism: Mechanism | Calibrated | str | None, query: Query, policy: Policy, loss: Loss
 ) -> Calibrated:
     check_mechanism(mechanism)
     if isinstance(mechanism, Mechanism):
         return mechanism.calibrate(query, policy, loss)
     return mechanism if isinstance(mechanism, Calibrated) else choose(query, policy, loss)
+
+
+def _by_name(mechanism: Any, query: Query, policy: Policy, loss: Loss) -> Any:
+    """The mechanism behind a name, such as a policy file has; anything else as it is."""
+    if not isinstance(mechanism, str) or mechanism == "auto":
+        return mechanism
+    try:
+        return named_mechanism(mechanism, query, policy, loss)
+    except InputError as cause:
+        if cause.code != "compare.method":
+            raise
+        raise InputError(
+            str(cause).replace("method", "mechanism", 1), code="release.mechanism", value=mechanism
+        ) from cause
 
 
 def check_mechanism(mechanism: Any) -> None:
@@ -72,7 +87,7 @@ def expected_error(
     epsilon: Exact | None = None,
     rho: Exact | None = None,
     delta: Exact | None = None,
-    mechanism: Mechanism | Literal["auto"] | None = None,
+    mechanism: Mechanism | str | None = None,
 ) -> dict[str, float]:
     """Standard deviation of the noise of each table, known before any data is touched.
 
@@ -84,7 +99,7 @@ def expected_error(
     1.357
     """
     loss = loss_of(epsilon, rho, delta)
-    ready = _ready(mechanism, query, policy, loss)
+    ready = _ready(_by_name(mechanism, query, policy, loss), query, policy, loss)
     spread = ((part.name, ready.deviation(at)) for at, part in enumerate(query.parts))
     # Where the values of a table differ in their errors, the root of the mean square stands for all.
     return {name: float(np.sqrt(np.mean(np.square(error)))) for name, error in spread}
@@ -125,7 +140,7 @@ def release(
     delta: Exact | None = None,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
-    mechanism: Mechanism | Calibrated | Literal["auto"] | None = None,
+    mechanism: Mechanism | Calibrated | str | None = None,
     source: Rng | None = None,
     columns: Mapping[str, str] | None = None,
     edges: Mapping[str, str] | None = None,
@@ -156,7 +171,7 @@ def release(
         a data set is known by its content, so that a changed file is another data set.
     mechanism
         ``"auto"`` or None: what is expected to be most accurate for this query, policy and loss, without looking at the
-        data; the release says why (:func:`policygraph.mechanisms.auto`).
+        data; the release says why. A mechanism, or its name in :func:`policygraph.compare`, plug-ins included.
     source
         Where the randomness comes from; secure by default.
     columns
@@ -217,7 +232,7 @@ def perform(
     delta: Exact | None = None,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
-    mechanism: Mechanism | Calibrated | Literal["auto"] | None = None,
+    mechanism: Mechanism | Calibrated | str | None = None,
     source: Rng | None = None,
     columns: Mapping[str, str] | None = None,
     edges: Mapping[str, str] | None = None,
@@ -243,6 +258,7 @@ def perform(
     _check_kinds(query, policy, ledger)
     tell = progress or (lambda stage: None)
     loss = loss_of(epsilon, rho, delta)
+    mechanism = _by_name(mechanism, query, policy, loss)
     asked = None if delta is None or epsilon is None else EpsilonDelta(epsilon, delta)
     random = source or SecureRng()
     book = Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger

@@ -11,21 +11,10 @@ from typing import Any
 
 import typer
 
-from policygraph.cli import (
-    asking,
-    audits,
-    budget,
-    comparing,
-    explaining,
-    graphs,
-    policies,
-    releases,
-    stopping,
-)
+from policygraph.cli import budget, policies, releases, stopping
 from policygraph.cli.common import Commands, print_json
 from policygraph.cli.stopping import STOPPED
 from policygraph.errors import InputError, PolicyGraphError, RefusedError, shown
-from policygraph.files.problems import PolicyFileError
 from policygraph.version import __version__
 
 __all__ = ["app", "finish", "run"]
@@ -65,12 +54,7 @@ def _top(
 
 
 policies.register(app)
-explaining.register(app)
 releases.register(app)
-asking.register(app)
-graphs.register(app)
-audits.register(app)
-comparing.register(app)
 app.add_typer(budget.app, name="budget")
 
 
@@ -154,7 +138,7 @@ def _failed(fault: Exception, as_json: bool) -> int:
         text = _cut(str(refusal))
         typer.echo(f"policygraph: {text} [{refusal.code}]", err=True)
         if as_json:
-            problems = refusal.problems if isinstance(refusal, PolicyFileError) else []
+            problems = getattr(refusal, "problems", [])
             _json_error(
                 refusal.code,
                 text,

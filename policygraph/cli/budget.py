@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from policygraph.cli.common import Commands, print_json
+from policygraph.cli.common import AS_JSON, Commands, print_json
 from policygraph.errors import DataError, InputError
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ app = Commands(
 )
 
 LEDGER = typer.Argument(..., metavar="LEDGER", help="The budget file.", show_default=False)
-AS_JSON = typer.Option(False, "--json", help="Print one JSON object.")
 
 
 @app.command(epilog="Example: policygraph budget show budget.db")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperOption
 
-from policygraph.errors import InputError, shown
+from policygraph.errors import BudgetError, InputError, shown
 from policygraph.output import check_place
 
 if TYPE_CHECKING:
@@ -22,10 +22,16 @@ if TYPE_CHECKING:
     from policygraph.sensitivity.request import Request
 
 __all__ = [
+    "AS_JSON",
+    "COMPOSE_POLICIES",
     "DATA",
+    "DELTA",
+    "MECHANISM",
     "POLICY_FILE",
+    "RHO",
     "TIME_LIMIT",
     "Commands",
+    "by_option",
     "check_path",
     "check_target",
     "cut_short_json",
@@ -40,6 +46,19 @@ __all__ = [
 
 POLICY_FILE = typer.Argument(..., metavar="FILE", help="A policy file (TOML).", show_default=False)
 DATA = "A CSV, JSON or Parquet file, a pattern in quotes such as 'parts/*.csv', a folder, or duckdb://file.db?table=name."
+AS_JSON = typer.Option(False, "--json", help="Print one JSON object.")
+DELTA = typer.Option(None, "--delta", help="With --epsilon: Gaussian noise for (epsilon, delta).")
+RHO = typer.Option(None, "--rho", help="Privacy loss in zCDP: Gaussian noise.")
+COMPOSE_POLICIES = typer.Option(
+    False, "--compose-policies", help="Allow data that was released under another policy before."
+)
+MECHANISM = typer.Option(
+    None,
+    "--mechanism",
+    help="A name that `policygraph compare` lists, such as cube or 'edges, consistent', or that of a plug-in; auto: the least "
+    "expected error. Without it: what the file says (mechanism in [[release]], or [cube]), otherwise auto.",
+    show_default=False,
+)
 TIME_LIMIT = typer.Option(
     None,
     "--time-limit",
@@ -179,6 +198,18 @@ def check_target(path: Path) -> None:
     if path.is_dir() or not path.absolute().parent.is_dir():
         what = "it is a folder" if path.is_dir() else f"the folder {path.absolute().parent} does not exist"
         raise InputError(f"cannot write {path}: {what}.", code="cli.target", value=str(path))
+
+
+@contextmanager
+def by_option() -> Iterator[None]:
+    """Name the option of the command where a refusal names the argument in Python."""
+    try:
+        yield
+    except BudgetError as refusal:
+        if refusal.code != "budget.further-policy":
+            raise
+        text = str(refusal).replace("compose_policies=True", "--compose-policies")
+        raise BudgetError(text, code="budget.further-policy", **refusal.details) from refusal
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Commands about a policy file without data: check, sensitivity, verify, schema."""
+"""Commands about a policy file, without data: check, sensitivity, verify, schema, explain, compare, audit."""
 
 from __future__ import annotations
 
@@ -8,17 +8,29 @@ from typing import Any
 import typer
 
 from policygraph.cli.common import (
+    AS_JSON,
+    DELTA,
+    MECHANISM,
     POLICY_FILE,
+    RHO,
     TIME_LIMIT,
     check_target,
+    cut_short_json,
+    cut_short_text,
+    data_files,
+    loss_option,
     one_query,
     print_json,
     stage,
     writing,
 )
-from policygraph.errors import InputError
+from policygraph.errors import InputError, RefusedError
+from policygraph.exact import as_fraction
 
-__all__ = ["register"]
+__all__ = ["LEAK", "register"]
+
+LEAK = 4
+"""Exit status when a leak is found: not that of bad input, so that a script can tell them apart."""
 
 
 def register(app: typer.Typer) -> None:
@@ -27,11 +39,14 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: policygraph sensitivity policies/census-margins.toml --json")(sensitivity)
     app.command(epilog="Example: policygraph verify out/certificate.json")(verify)
     app.command(epilog="Example: policygraph schema > policy.schema.json")(schema)
+    app.command(epilog="Example: policygraph explain policies/census-margins.toml --epsilon 0.5")(explain)
+    app.command(epilog="Example: policygraph compare policies/census-margins.toml --epsilon 0.1")(compare)
+    app.command(
+        epilog="Example: policygraph audit policies/census-margins.toml --epsilon 1 --samples 100000"
+    )(audit)
 
 
-def check(
-    file: str = POLICY_FILE, as_json: bool = typer.Option(False, "--json", help="Print one JSON object.")
-) -> None:
+def check(file: str = POLICY_FILE, as_json: bool = AS_JSON) -> None:
     """Read a policy file and say in words what it means; all errors are shown at once."""
     from policygraph.explain import summary
 
@@ -104,7 +119,7 @@ def verify(
     certificate: Path = typer.Argument(
         ..., metavar="CERTIFICATE", help="A certificate (JSON).", show_default=False
     ),
-    as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+    as_json: bool = AS_JSON,
 ) -> None:
     """Check a certificate again, without the search that made it."""
     from policygraph.documents import read_text
@@ -143,3 +158,189 @@ def schema() -> None:
     from policygraph.files import json_schema
 
     print_json(json_schema())
+
+
+def explain(
+    file: str = POLICY_FILE,
+    epsilon: str = typer.Option("1", "--epsilon", help="Tell the noise for this privacy loss."),
+    time_limit: float | None = TIME_LIMIT,
+    draw: Path | None = typer.Option(
+        None, "--draw", help="Draw the pair that must look alike into this picture."
+    ),
+    as_json: bool = AS_JSON,
+) -> None:
+    """What is hidden, what is public, which two data sets must look alike, and what each choice costs."""
+    from policygraph.explain import explain as make
+    from policygraph.model.loss import Epsilon
+    from policygraph.model.queries.cuboids import CuboidQuery
+    from policygraph.model.queries.network_statistics import NetworkStatistic
+
+    read, query = one_query(file)
+    loss = Epsilon(as_fraction(epsilon, "epsilon"))
+    if draw is not None:
+        from policygraph.model.graphs.drawing import check_picture
+
+        check_picture(draw)
+    if isinstance(query, NetworkStatistic):
+        _statistic(query, read.policy, loss, as_json=as_json, draw=draw)
+        return
+    with stage("explaining") as show:
+        made = make(query, read.policy, epsilon=loss.value, time_limit=time_limit, progress=show)
+    drawn = draw if made.certificate.witness is not None else None
+    why = "there is no pair to draw"
+    if drawn is not None:
+        try:
+            with writing(drawn):
+                made.certificate.move().draw(drawn)
+        except RefusedError as refusal:
+            # The words are worth having without the picture.
+            drawn, why = None, f"not drawn: {refusal}"
+    if as_json:
+        print_json(
+            made.to_dict() | ({} if draw is None else {"drawn": None if drawn is None else str(drawn)})
+        )
+        return
+    typer.echo(str(made))
+    if isinstance(query, CuboidQuery) and len(query.sets) > 1:
+        typer.echo(
+            f"\nThis is noise on each table by itself. Tables that are measured together need less: policygraph compare {file}"
+        )
+    if draw is not None:
+        typer.echo(why if drawn is None else f"drawn: {drawn}")
+
+
+def _statistic(query: Any, policy: Any, loss: Any, *, as_json: bool, draw: Path | None) -> None:
+    """What can be said of a network statistic: its bound is proved for all pairs of networks at once, and no pair is shown."""
+    from policygraph.exact import show
+    from policygraph.explain import summary
+    from policygraph.sensitivity.statistics import statistic_bound
+
+    with stage("computing the bound"):
+        found = statistic_bound(query, policy)
+    scale = found.power / loss.value
+    if as_json:
+        words = {"summary": summary(policy, query), "epsilon": str(loss.value), "noise_scale": str(scale)}
+        bound = {"power": str(found.power), "norm": found.norm, "kind": "upper", "reason": found.reason}
+        print_json({**words, "bound": bound} | ({} if draw is None else {"drawn": None}))
+        return
+    typer.echo(
+        f"{summary(policy, query)}\n\nsensitivity <= {found.power} (L1, upper bound)\n  why: {found.reason}"
+    )
+    typer.echo(
+        f"\nNoise at {loss}: scale {show(scale)}, a standard deviation of about {float(scale) * 2**0.5:.3g} on every number."
+    )
+    if draw is not None:
+        typer.echo("there is no pair to draw")
+
+
+def compare(
+    file: str = POLICY_FILE,
+    epsilon: str | None = typer.Option(
+        None, "--epsilon", help="Privacy loss of a release; 1 when no loss is given.", show_default=False
+    ),
+    delta: str | None = DELTA,
+    rho: str | None = RHO,
+    data: str | None = typer.Option(
+        None,
+        "--data",
+        help="PUBLIC OR SIMULATED records to measure errors on: nothing is noised or charged.",
+    ),
+    runs: int = typer.Option(10, "--runs", min=1, help="With --data: runs of each mechanism."),
+    plot: Path | None = typer.Option(None, "--plot", help="Draw the errors into this picture."),
+    time_limit: float | None = TIME_LIMIT,
+    as_json: bool = AS_JSON,
+) -> None:
+    """Which mechanism answers what a policy file asks for best: expected errors, and measured ones on public data.
+
+    Without --data no data is read. With it the true counts are used as they are: never give it data that is to be protected.
+    """
+    from policygraph.api import read_data
+    from policygraph.compare import PUBLIC_ONLY
+    from policygraph.compare import compare as make
+
+    loss = loss_option(epsilon, rho, delta, default="1")
+    read, query = one_query(file)
+    if plot is not None:
+        from policygraph.model.graphs.drawing import check_picture
+
+        check_picture(plot)
+    counts: Any = None
+    if data is not None:
+        typer.echo(PUBLIC_ONLY, err=True)
+        with stage("counting the records"):
+            counts = read_data(data_files(read, data), read.policy, read.columns, read.edges)
+    with stage("comparing the mechanisms") as tell:
+        made = make(
+            query,
+            read.policy,
+            loss,
+            data=counts,
+            runs=runs,
+            cube=read.cube,
+            progress=tell,
+            time_limit=time_limit,
+        )
+    if plot is not None:
+        with writing(plot):
+            made.plot(plot)
+    if as_json:
+        print_json(made.to_dict() | ({} if plot is None else {"plot": str(plot)}))
+        return
+    typer.echo(str(made))
+    if plot is not None:
+        typer.echo(f"drawn: {plot}")
+
+
+def audit(
+    file: str = POLICY_FILE,
+    epsilon: str | None = typer.Option(
+        None,
+        "--epsilon",
+        help="Privacy loss that the release claims; 1 when no loss is given.",
+        show_default=False,
+    ),
+    delta: str | None = DELTA,
+    rho: str | None = RHO,
+    samples: int = typer.Option(20_000, "--samples", help="Runs of the mechanism on each table."),
+    confidence: str = typer.Option(
+        "0.999", "--confidence", help="Probability with which all bounds of the report hold."
+    ),
+    mechanism: str | None = MECHANISM,
+    pairs: int = typer.Option(8, "--pairs", min=1, help="Pairs of neighbouring tables at most."),
+    seed: str | None = typer.Option(None, "--seed", help="Repeatable randomness."),
+    time_limit: float | None = TIME_LIMIT,
+    as_json: bool = AS_JSON,
+) -> None:
+    """Run what a policy file releases on made-up neighbouring tables and look for leaks; exit status 4 when one is found.
+
+    No data is read. An audit can refute a claimed loss; it cannot prove one.
+    """
+    from policygraph.audit import audit as run
+    from policygraph.compare import named_mechanism
+    from policygraph.curator.noise import SecureRng, SeededRng
+    from policygraph.mechanisms import choose
+    from policygraph.sensitivity.request import asking
+
+    loss = loss_option(epsilon, rho, delta, default="1")
+    read, query = one_query(file)
+    with stage("computing the sensitivity") as tell, asking(time_limit) as request:
+        chosen = named_mechanism(mechanism or read.mechanism, query, read.policy, loss, read.cube)
+        ready = (
+            choose(query, read.policy, loss)
+            if chosen == "auto"
+            else chosen.calibrate(query, read.policy, loss)
+        )
+        report = run(
+            ready,
+            samples=samples,
+            confidence=confidence,
+            most_pairs=pairs,
+            source=SecureRng() if seed is None else SeededRng(seed),
+            progress=tell,
+        )
+    if as_json:
+        print_json(cut_short_json(report.to_dict() | {"leak": not report.passed}, request))
+    else:
+        typer.echo(cut_short_text(report, request))
+    if not report.passed:
+        raise typer.Exit(LEAK)

@@ -1,28 +1,40 @@
-"""The command that touches data: release."""
+"""Commands that make numbers for others: release and ask, which touch data; synthetic, which only reads a release."""
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from policygraph.cli.common import (
+    AS_JSON,
+    COMPOSE_POLICIES,
     DATA,
+    DELTA,
+    MECHANISM,
     POLICY_FILE,
+    RHO,
     TIME_LIMIT,
+    by_option,
     check_path,
+    check_target,
+    cut_short_json,
+    cut_short_text,
     data_files,
     loss_option,
     one_query,
     print_json,
     stage,
+    writing,
 )
-from policygraph.errors import BudgetError, InputError
+from policygraph.errors import InputError
 from policygraph.exact import as_fraction
 
 if TYPE_CHECKING:
@@ -40,10 +52,14 @@ WRITTEN = ("release.parquet", "release.csv", "release.json", "certificate.json")
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
+    """Add the commands to the application."""
     app.command(
         epilog="Example: policygraph release policies/census-margins.toml --data people.csv --epsilon 1 --out out/"
     )(release)
+    app.command(
+        epilog="Example: policygraph ask policy.toml --cuboid sex,age --deviation 5 --data people.csv --ledger budget.db"
+    )(ask)
+    app.command(epilog="Example: policygraph synthetic out/ --to synthetic.csv")(synthetic)
 
 
 def release(
@@ -51,26 +67,16 @@ def release(
     data: str = typer.Option(..., "--data", help=f"{DATA} An edge list for a network."),
     out: Path = typer.Option(..., "--out", help="Folder to write into."),
     epsilon: str | None = typer.Option(None, "--epsilon", help="Privacy loss, e.g. 1, 0.1 or 1/3."),
-    delta: str | None = typer.Option(
-        None, "--delta", help="With --epsilon: Gaussian noise for (epsilon, delta)."
-    ),
-    rho: str | None = typer.Option(None, "--rho", help="Privacy loss in zCDP: Gaussian noise."),
+    delta: str | None = DELTA,
+    rho: str | None = RHO,
     ledger: Path | None = typer.Option(
         None, "--ledger", help="Budget file; the charge is recorded before any noise."
     ),
     dataset: str | None = typer.Option(
         None, "--dataset", help="Name of the account in the ledger; all charges under one name add up."
     ),
-    mechanism: str | None = typer.Option(
-        None,
-        "--mechanism",
-        help="A name that `policygraph compare` lists, such as cube or 'edges, consistent'; auto: the least expected error. "
-        "Without it: what [cube] in the file says, otherwise auto.",
-        show_default=False,
-    ),
-    compose_policies: bool = typer.Option(
-        False, "--compose-policies", help="Allow data that was released under another policy before."
-    ),
+    mechanism: str | None = MECHANISM,
+    compose_policies: bool = COMPOSE_POLICIES,
     again: bool = typer.Option(
         False, "--again", help="Draw and pay again although this request is on record."
     ),
@@ -102,7 +108,7 @@ def release(
     if ledger is None:
         typer.echo("no --ledger: what is spent here is not recorded anywhere", err=True)
     stages: list[str] = []
-    with _folder(out), stage("starting") as show, asking(time_limit):
+    with _folder(out), stage("starting") as show, asking(time_limit), by_option():
 
         def tell(now: str) -> None:
             stages.append(now)
@@ -118,7 +124,7 @@ def release(
                 delta=delta,
                 ledger=ledger,
                 dataset=dataset,
-                mechanism=named_mechanism(mechanism, query, read.policy, asked, read.cube),
+                mechanism=named_mechanism(mechanism or read.mechanism, query, read.policy, asked, read.cube),
                 source=source,
                 columns=read.columns,
                 edges=read.edges,
@@ -127,11 +133,6 @@ def release(
                 progress=tell,
                 before=lambda: None if overwrite else _refuse_files(out),
             )
-        except BudgetError as refusal:
-            if refusal.code != "budget.further-policy":
-                raise
-            text = str(refusal).replace("compose_policies=True", "--compose-policies")
-            raise BudgetError(text, code="budget.further-policy", **refusal.details) from refusal
         except KeyboardInterrupt:
             # The last stages are the charge, which may or may not be on the disk by now, and the noise.
             late = [text for text in stages if text in LATE]
@@ -272,3 +273,185 @@ def _holds(out: Path, made: Release) -> bool:
 
 def _cause(cause: Exception) -> str:
     return f"Writing failed ({cause.strerror or cause})." if isinstance(cause, OSError) else str(cause)
+
+
+def ask(
+    file: str = POLICY_FILE,
+    cuboid: str = typer.Option(
+        ..., "--cuboid", help="Attributes of the table, with commas; empty for the total."
+    ),
+    data: str = typer.Option(..., "--data", help=DATA),
+    ledger: Path = typer.Option(
+        ..., "--ledger", help="Budget file; all that was released is on record there."
+    ),
+    deviation: str | None = typer.Option(
+        None, "--deviation", help="Standard deviation that the counts may have."
+    ),
+    epsilon: str | None = typer.Option(
+        None, "--epsilon", help="In place of it: the cost of a new measurement, if one is needed."
+    ),
+    rho: str | None = typer.Option(None, "--rho", help="The same in zCDP, with Gaussian noise."),
+    kind: str | None = typer.Option(
+        None, "--kind", help="epsilon or rho; by default that of the cost, and epsilon with --deviation."
+    ),
+    most: str = typer.Option("1", "--most", help="The most that this question may cost."),
+    dataset: str | None = typer.Option(None, "--dataset", help="Name of the account in the ledger."),
+    compose_policies: bool = COMPOSE_POLICIES,
+    only_cost: bool = typer.Option(False, "--cost", help="Only say what it would cost now."),
+    out: Path | None = typer.Option(None, "--out", help="Write the table into this CSV file."),
+    time_limit: float | None = TIME_LIMIT,
+    as_json: bool = AS_JSON,
+) -> None:
+    """Answer with one table of counts: from what was released already if that is accurate enough, otherwise from the data."""
+    from policygraph.curator.online import OnlineCube
+    from policygraph.sensitivity.request import asking
+
+    read, _ = one_query(file)
+    if out is not None:
+        check_target(out)
+    chosen: Any = kind or ("rho" if rho is not None else "epsilon")
+    cube = OnlineCube(
+        read.policy,
+        data_files(read, data),
+        ledger,
+        dataset=dataset,
+        kind=chosen,
+        most=most,
+        columns=read.columns,
+        compose_policies=compose_policies,
+    )
+    names = [name.strip() for name in cuboid.split(",") if name.strip()]
+    with stage("answering"), asking(time_limit) as request:
+        if only_cost:
+            loss = cube.cost(*names, deviation=deviation, epsilon=epsilon, rho=rho)
+            if as_json:
+                cost = {"cuboid": names, "cost": None if loss is None else loss.to_json()}
+                print_json(cut_short_json(cost, request))
+            else:
+                typer.echo(cut_short_text("nothing" if loss is None else loss, request))
+            return
+        with by_option():
+            made = cube.ask(*names, deviation=deviation, epsilon=epsilon, rho=rho)
+        if out is not None:
+            from pyarrow import csv
+
+            from policygraph.output import replacing
+
+            try:
+                with writing(out), replacing(out) as draft:
+                    csv.write_csv(made.arrow(), draft)
+            except InputError as cause:
+                raise InputError(
+                    f"{cause} What was measured is on record: the same question costs nothing.",
+                    code="cli.target",
+                ) from cause
+    if as_json:
+        said = {
+            "cuboid": names,
+            "spent": None if made.spent is None else made.spent.to_json(),
+            "standard_deviation": made.deviation,
+            "private": made.private,
+            "values": made.values.tolist(),
+        }
+        print_json(cut_short_json(said, request))
+        return
+    typer.echo(cut_short_text(made, request))
+    if out is None:
+        columns = made.arrow().to_pydict()
+        typer.echo("\t".join(columns))
+        for row in zip(*columns.values(), strict=True):
+            typer.echo("\t".join(f"{x:.10g}" if isinstance(x, float) else str(x) for x in row))
+
+
+def synthetic(
+    folder: Path = typer.Argument(
+        ..., metavar="FOLDER", help="What policygraph release wrote, of mixing counts."
+    ),
+    to: Path = typer.Option(
+        ..., "--to", help="Write the edges into this CSV file, with the columns from and to."
+    ),
+    degrees: Path | None = typer.Option(
+        None,
+        "--degrees",
+        help="CSV of the public degrees with the columns node and degree (directed: node, out, in); needed unless the policy "
+        "gives their values.",
+    ),
+    seed: int | None = typer.Option(
+        None, "--seed", min=0, help="Make the same graph again; privacy does not depend on it."
+    ),
+    as_json: bool = AS_JSON,
+) -> None:
+    """Make a synthetic graph with exactly the public degrees from released mixing counts; costs no budget."""
+    from policygraph.documents import MALFORMED
+    from policygraph.estimation.networks import synthetic_from_release
+    from policygraph.model.policy import Policy
+    from policygraph.release.release import Release
+
+    check_target(to)
+    release = Release.from_parquet(folder / "release.parquet" if folder.is_dir() else folder)
+    public = None
+    if degrees is not None:
+        try:
+            network = Policy.from_spec(release.record["policy"]).domain
+        except MALFORMED as cause:
+            raise InputError(
+                f"{folder} has no policy that can be read ({cause}).", code="release.file"
+            ) from cause
+        public = _read_degrees(degrees, network)
+    with stage("starting") as show:
+        made = synthetic_from_release(release, public, seed=seed, progress=show)
+    with writing(to):
+        made.to_csv(to)
+    if as_json:
+        print_json(
+            {"written": str(to), "edges": len(made.tail), "counts_met": made.exact, "notes": list(made.notes)}
+        )
+        return
+    typer.echo(str(made))
+    typer.echo(f"written: {to}")
+
+
+def _read_degrees(path: Path, network: Any) -> Any:
+    """Public degrees from a CSV file; nodes are found by their text."""
+    from policygraph.documents import read_text
+    from policygraph.estimation.networks import PublicDegrees
+    from policygraph.model.domain import Network
+
+    if not isinstance(network, Network):
+        raise InputError("the release is of a table: expected one of a network.", code="networks.domain")
+    wanted = ("out", "in") if network.directed else ("degree",)
+    named = {str(node): node for node in network.nodes}
+    found: dict[str, dict[Any, int]] = {side: {} for side in wanted}
+    try:
+        with io.StringIO(read_text(path)) as lines:
+            rows = csv.DictReader(lines, skipinitialspace=True)
+            if not {"node", *wanted} <= set(rows.fieldnames or ()):
+                raise InputError(
+                    f"{path}: its columns are {rows.fieldnames}: expected node, {', '.join(wanted)}.",
+                    code="networks.degrees",
+                )
+            for at, row in enumerate(rows, start=2):
+                node = named.get(str(row["node"]).strip())
+                values = [str(row[side]).strip() for side in wanted]
+                if (
+                    node is None
+                    or node in found[wanted[0]]
+                    or not all(v.isascii() and v.isdigit() for v in values)
+                ):
+                    raise InputError(
+                        f"{path}, line {at}: {dict(row)}: expected a node of the network, each once, and whole numbers >= 0.",
+                        code="networks.degrees",
+                    )
+                for side, value in zip(wanted, values, strict=True):
+                    found[side][node] = int(value)
+    except InputError:
+        raise
+    except (OSError, ValueError, csv.Error) as cause:
+        reason = cause.strerror if isinstance(cause, OSError) else cause
+        raise InputError(
+            f"{path} cannot be read ({reason}): expected a CSV file with the columns node, {', '.join(wanted)}.",
+            code="networks.degrees",
+        ) from cause
+    if network.directed:
+        return PublicDegrees.of(network, out=found["out"], into=found["in"])
+    return PublicDegrees.of(network, found["degree"])

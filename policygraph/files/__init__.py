@@ -1,7 +1,6 @@
-"""Policy files in TOML; start at ``reading``, the forms are in ``schema``. pydantic is imported when a file is read."""
+"""Policy files in TOML; start at ``policy_file``, the forms are in ``schema``. pydantic is imported when a file is read."""
 
-from policygraph.files.problems import PolicyFileError, Problem
-from policygraph.files.reading import PolicyFile, json_schema, load, loads
-from policygraph.files.writing import dumps
+from policygraph.files.policy_file import PolicyFile, dumps, json_schema, load, loads
+from policygraph.files.problems import FileProblem, PolicyFileError
 
-__all__ = ["PolicyFile", "PolicyFileError", "Problem", "dumps", "json_schema", "load", "loads"]
+__all__ = ["FileProblem", "PolicyFile", "PolicyFileError", "dumps", "json_schema", "load", "loads"]

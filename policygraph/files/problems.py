@@ -1,4 +1,4 @@
-"""What is wrong with a policy file, and where. Owns :class:`Problem`, :class:`PolicyFileError`, ``Places``."""
+"""What is wrong with a policy file, and where. Owns :class:`FileProblem`, :class:`PolicyFileError`, ``Places``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from policygraph.errors import InputError
 from policygraph.errors import shown as shown_value
 
-__all__ = ["Places", "PolicyFileError", "Problem", "Problems", "inside", "near", "path_text", "shown"]
+__all__ = ["FileProblem", "Places", "PolicyFileError", "Problems", "inside", "near", "path_text", "shown"]
 
 Path = tuple[str | int, ...]
 SHOWN = 100
@@ -20,7 +20,7 @@ SHOWN = 100
 
 
 @dataclass(frozen=True)
-class Problem:
+class FileProblem:
     """One mistake of a policy file.
 
     Attributes
@@ -61,7 +61,7 @@ class PolicyFileError(InputError):
       line 4, public[0].cuboid[0]: 'six' is no attribute: expected one of sex. Did you mean 'sex'?
     """
 
-    def __init__(self, source: str, problems: list[Problem]) -> None:
+    def __init__(self, source: str, problems: list[FileProblem]) -> None:
         self.problems = problems
         count = f"{len(problems)} mistake{'s' if len(problems) != 1 else ''}"
         lines = "\n".join(f"  {problem}" for problem in problems[:SHOWN])
@@ -134,9 +134,9 @@ class Problems:
         """Whether a problem was found at a place or inside it."""
         return path in self._around
 
-    def listed(self) -> list[Problem]:
+    def listed(self) -> list[FileProblem]:
         """Return all of them, in the order of the file."""
-        out = [Problem(path_text(path), message, self.places.line(path)) for path, message in self.found]
+        out = [FileProblem(path_text(path), message, self.places.line(path)) for path, message in self.found]
         return sorted(out, key=lambda problem: problem.line or 0)
 
 

@@ -1,7 +1,7 @@
-"""The one schema of policy files, as pydantic models. Imported only when a file is read.
+"""The one schema of policy files, as pydantic models. Owns ``FileTable`` and ``check_shape``; imported only when a file is read.
 
 The models check shapes: which keys there are and of which type. What needs the domain (attributes, labels, nodes)
-is checked in ``facts``, ``releases`` and ``reading``.
+is checked in ``parts`` and ``policy_file``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pydantic import (
     StrictBool,
     StrictInt,
     StrictStr,
+    ValidationError,
     WithJsonSchema,
     model_validator,
 )
@@ -23,9 +24,10 @@ from pydantic_core import PydanticCustomError
 
 from policygraph.errors import InputError
 from policygraph.exact import as_fraction
+from policygraph.files.problems import Problems, inside, near, shown
 from policygraph.model.file_options import expected_option
 
-__all__ = ["FACTS", "RELEASES", "File", "Release"]
+__all__ = ["FACTS", "RELEASES", "FileTable", "check_shape"]
 
 FACTS = ("total", "cuboid", "cells", "count", "zeros", "degrees", "in_degrees", "out_degrees", "edges")
 RELEASES = (
@@ -231,11 +233,13 @@ Names = list[StrictStr]
 Positive = Annotated[StrictInt, Field(ge=1)]
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class _Section(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid", model_title_generator=lambda model: model.__name__.removesuffix("Table")
+    )
 
 
-class _OneOf(_Table):
+class _OneOf(_Section):
     """A table with exactly one of several keys, unless ``several`` lets more pass."""
 
     @classmethod
@@ -260,7 +264,7 @@ class _OneOf(_Table):
         return value
 
 
-class Network(_Table):
+class NetworkTable(_Section):
     """A graph instead of a table."""
 
     nodes: Values = Field(description="How many nodes (named 0, 1, ...), or their names.")
@@ -269,7 +273,7 @@ class Network(_Table):
     multiple: StrictBool = False
 
 
-class Neighbours(_Table):
+class NeighboursTable(_Section):
     """Which data sets may not be told apart."""
 
     graph: Graph = "none"
@@ -278,14 +282,14 @@ class Neighbours(_Table):
     at_most_records: Positive | None = None
 
 
-class SomeCells(_Table):
+class SomeCellsTable(_Section):
     """Single cells of a margin."""
 
     of: Names = Field(min_length=1)
     values: list[Picked] = Field(min_length=1)
 
 
-class Term(_OneOf):
+class TermTable(_OneOf):
     """A condition and its factor."""
 
     where: Where | None = None
@@ -297,18 +301,18 @@ class Term(_OneOf):
         return ("where", "cell")
 
 
-class Count(_OneOf):
+class CountTable(_OneOf):
     """How many records meet a condition, or a weighted sum of such counts."""
 
     where: Where | None = None
-    terms: Annotated[list[Term], Field(min_length=1)] | None = None
+    terms: Annotated[list[TermTable], Field(min_length=1)] | None = None
 
     @classmethod
     def choices(cls) -> tuple[str, ...]:
         return ("where", "terms")
 
 
-class PublicEdges(_OneOf):
+class PublicEdgesTable(_OneOf):
     """Which nodes are joined, inside public groups or between them."""
 
     groups: Groups
@@ -320,18 +324,18 @@ class PublicEdges(_OneOf):
         return ("inside", "between")
 
 
-class Fact(_OneOf):
+class FactTable(_OneOf):
     """One exact public fact, or several without published values."""
 
     total: Yes = None
     cuboid: Names | None = None
-    cells: SomeCells | None = None
-    count: Count | None = None
+    cells: SomeCellsTable | None = None
+    count: CountTable | None = None
     zeros: Annotated[list[Condition], Field(min_length=1)] | None = None
     degrees: Nodes = None
     in_degrees: Nodes = None
     out_degrees: Nodes = None
-    edges: PublicEdges | None = None
+    edges: PublicEdgesTable | None = None
     equals: Equals = Field(None, description="The published values.")
 
     @classmethod
@@ -346,21 +350,21 @@ class Fact(_OneOf):
             )
 
 
-class Ranges(_Table):
+class RangesTable(_Section):
     """Counts between two positions of an ordered attribute, both included."""
 
     attribute: StrictStr | None = None
     pairs: list[Annotated[list[StrictInt], Field(min_length=2, max_length=2)]] = Field(min_length=1)
 
 
-class Matrix(_Table):
+class MatrixTable(_Section):
     """A sparse integer matrix over the cells."""
 
     rows: Positive
     entries: list[Annotated[list[StrictInt], Field(min_length=3, max_length=3)]]
 
 
-class Measure(_Table):
+class MeasureTable(_Section):
     """A numeric column with a declared range, for sums and averages."""
 
     column: StrictStr
@@ -372,7 +376,7 @@ class Measure(_Table):
     )
 
 
-class Release(_OneOf):
+class ReleaseTable(_OneOf):
     """One thing that is released."""
 
     cuboid: Names | None = None
@@ -382,7 +386,7 @@ class Release(_OneOf):
     all_cuboids: Yes = None
     up_to: Annotated[StrictInt, Field(ge=0)] | None = None
     total: Yes = None
-    ranges: Ranges | None = None
+    ranges: RangesTable | None = None
     prefix: StrictStr | None = None
     adjacency: Yes = None
     mixing: Groups = None
@@ -393,14 +397,17 @@ class Release(_OneOf):
         None, description="Last degree that degree tail and joint degrees tell apart."
     )
     side: Literal["both", "in", "out"] | None = Field(None, description="Which degrees a degree tail counts.")
-    matrix: Matrix | None = None
+    matrix: MatrixTable | None = None
     sums: Annotated[list[Names], Field(min_length=1)] | None = None
     averages: Annotated[list[Names], Field(min_length=1)] | None = None
-    measure: Measure | None = None
+    measure: MeasureTable | None = None
     balance: Number = None
     name: StrictStr | None = None
     row_names: Names | None = None
     unit: StrictStr | None = None
+    mechanism: StrictStr | None = Field(
+        None, description="What releases it, by the name that `policygraph compare` lists; by default auto."
+    )
 
     @classmethod
     def choices(cls) -> tuple[str, ...]:
@@ -414,7 +421,7 @@ class Release(_OneOf):
         return value
 
 
-class Cube(_Table):
+class CubeTable(_Section):
     """How several tables of counts are published together: the arguments of ``pg.Cube``."""
 
     strategy: Literal["all", "base", "bmax", "unequal", "unequal-max", "fourier"] = Field(
@@ -430,7 +437,7 @@ class Cube(_Table):
     )
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Cube:
+    def _fits_together(self) -> CubeTable:
         made = self.nonnegative or self.whole
         if self.consistency == "none" and (made or self.offset is not None):
             raise _wrong(
@@ -443,7 +450,7 @@ class Cube(_Table):
         return self
 
 
-class Data(_Table):
+class DataTable(_Section):
     """How records are read."""
 
     unknown: Unknown = "error"
@@ -464,7 +471,7 @@ class Data(_Table):
     hive: Hive = Field(None, description="Whether folders named column=value are columns.")
 
 
-class File(_Table):
+class FileTable(_Section):
     """A policy file of policygraph."""
 
     model_config = ConfigDict(extra="forbid", title="policygraph policy file")
@@ -472,11 +479,94 @@ class File(_Table):
     domain: Annotated[dict[StrictStr, Values], Field(min_length=1)] | None = Field(
         None, description="Each attribute with its labels, or how many values it has (labels 0, 1, ...)."
     )
-    network: Network | None = None
-    neighbours: Neighbours | None = None
-    public: list[Fact] = Field(default_factory=list, description="Exact public facts.")
-    release: list[Release] = Field(
+    network: NetworkTable | None = None
+    neighbours: NeighboursTable | None = None
+    public: list[FactTable] = Field(default_factory=list, description="Exact public facts.")
+    release: list[ReleaseTable] = Field(
         default_factory=list, description="What is released; by default every cell."
     )
-    cube: Cube | None = Field(None, description="How several tables of counts are published together.")
-    data: Data | None = None
+    cube: CubeTable | None = Field(None, description="How several tables of counts are published together.")
+    data: DataTable | None = None
+
+
+def check_shape(given: dict[str, Any], problems: Problems) -> None:
+    """Note everything whose shape is wrong."""
+    try:
+        FileTable.model_validate(given)
+    except ValidationError as cause:
+        for error in cause.errors(include_url=False):
+            path = tuple(error["loc"])
+            problems.add(_trim(given, path), _message(error, path))
+
+
+def _trim(given: Any, path: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Leave out the parts of a pydantic path that are not in the file, such as names of alternatives."""
+    out: list[Any] = []
+    value = given
+    for at, part in enumerate(path):
+        found, below = inside(value, part)
+        value = below if found else value
+        # The last part may be a key that is missing; names of alternatives contain brackets.
+        if not found and (at < len(path) - 1 or not isinstance(part, str) or "[" in part):
+            continue
+        out.append(part)
+    return tuple(out)
+
+
+def _message(error: Any, path: tuple[Any, ...]) -> str:
+    kind, value = error["type"], error["input"]
+    if path in (("public",), ("release",)) and isinstance(value, dict):
+        return f"[{path[0]}] is a single table: write [[{path[0]}]], with two brackets; there can be several of them."
+    if kind == "extra_forbidden":
+        known = _known_keys(path[:-1])
+        return f"this key is not known: expected {', '.join(known)}.{near(path[-1], known)}"
+    if kind == "missing":
+        return "this key is missing."
+    if kind == "expected":
+        text = error["ctx"]["what"]
+    elif kind == "literal_error":
+        text = error["ctx"]["expected"]
+        options = [option.strip("' ") for option in text.replace(" or ", ", ").split(",")]
+        return f"{shown(value)}: expected {text}.{near(value, options)}"
+    else:
+        text = error["msg"].replace("Input should be ", "").replace("a valid ", "a ")
+        words = {
+            "string": "text",
+            "dictionary": "table",
+            "boolean": "true or false",
+            "a integer": "a whole number",
+        }
+        text = {
+            "string_type": "text",
+            "int_type": "a whole number",
+            "bool_type": "true or false",
+            "list_type": "a list",
+            "dict_type": "a table",
+            "model_type": "a table",
+            "too_short": f"at least {error.get('ctx', {}).get('min_length')} entries",
+            "too_long": f"at most {error.get('ctx', {}).get('max_length')} entries",
+            "greater_than_equal": f"at least {error.get('ctx', {}).get('ge')}",
+        }.get(kind, words.get(text, text))
+    return f"{shown(value)}: expected {text}."
+
+
+def _known_keys(path: tuple[Any, ...]) -> list[str]:
+    """Keys of the table at a place of the schema."""
+    model: Any = FileTable
+    sections: Any = {
+        "network": NetworkTable,
+        "neighbours": NeighboursTable,
+        "public": FactTable,
+        "release": ReleaseTable,
+        "cube": CubeTable,
+        "data": DataTable,
+        "cells": SomeCellsTable,
+        "count": CountTable,
+        "terms": TermTable,
+        "ranges": RangesTable,
+        "matrix": MatrixTable,
+        "measure": MeasureTable,
+    }
+    for part in path:
+        model = sections.get(part, model) if isinstance(part, str) else model
+    return list(model.model_fields)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from policygraph.errors import InputError, RefusedError
 from policygraph.mechanisms.additive import Additive
 from policygraph.mechanisms.base import Calibrated, chosen, marked
-from policygraph.mechanisms.candidates import EVERY_ANSWER, Candidate, candidates, coupled
+from policygraph.mechanisms.candidates import EVERY_ANSWER, TRUST, Candidate, candidates, coupled
 from policygraph.mechanisms.cube.mechanism import CubeNoise
 from policygraph.model.loss import Loss
 from policygraph.model.policy import Policy
@@ -127,11 +127,13 @@ def _best(offers: list[Offer]) -> tuple[Offer, str]:
     best = order[0]
     if isinstance(best.ready, CubeNoise) and len(order) > 1 and order[1].error * CLEARLY <= best.error:
         best = order[1]
-    simple = next((each for each in order if isinstance(each.ready, Additive)), None)
+    simple = next(
+        (each for each in order if isinstance(each.ready, Additive) and not each.candidate.origin), None
+    )
     if simple is not None and simple.error * CLEARLY <= best.error:
         best = simple
     figures = ", ".join(offer.figure for offer in order)
     why = f"Chosen by the expected sum of squared errors, without looking at the data: {figures}."
     if best.candidate.origin:
-        why += f" It is the {best.candidate.origin}: that it keeps the loss rests on its authors."
+        why += f" It is the {best.candidate.origin}: {TRUST}."
     return best, why

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from policygraph.effort import SECOND
 from policygraph.errors import InputError, PolicyGraphError, RefusedError, shown
 from policygraph.mechanisms.additive import Additive, for_loss
-from policygraph.mechanisms.base import Calibrated, Mechanism
+from policygraph.mechanisms.base import Calibrated, Mechanism, chosen
 from policygraph.mechanisms.constrained.choice import choose as choose_with_facts
 from policygraph.mechanisms.constrained.mechanism import Confined, Fitted, Kernel
 from policygraph.mechanisms.cube.mechanism import Cube
@@ -72,6 +72,7 @@ PLAIN_WORK = 3 * SECOND
 CUBE_TABLES = 256
 CUBE_ATTRIBUTES = 8
 """Most tables, and attributes in them, for which a cube is considered: its choice takes seconds for these."""
+TRUST = "that it keeps the loss rests on its authors"
 MATCHED_CELLS = 1024
 """Most cells for which partitions by matching all pairs are compared: a run takes seconds beyond."""
 
@@ -553,7 +554,7 @@ class PlugIn(Mechanism):
             raise
         except Exception as cause:
             raise self._broken(f"failed ({_brief(cause)})") from cause
-        return ready
+        return chosen(ready, f"Released by the {self.origin}: {TRUST}.")
 
     def _broken(self, fault: str) -> InputError:
         return InputError(

@@ -234,8 +234,7 @@ def test_public_edges_of_a_huge_network_are_not_listed() -> None:
 
 
 def test_public_edges_in_policy_files() -> None:
-    from policygraph.files import loads
-    from policygraph.files.writing import dumps
+    from policygraph.files import dumps, loads
 
     network = pg.Network(4)
     for fact in (

@@ -15,8 +15,7 @@ from policygraph.curator.counting.measures import count_measure
 from policygraph.curator.histogram import MeasuredCounts
 from policygraph.errors import DataError, InputError, RefusedError
 from policygraph.estimation.measures import UNDEFINED, MeasureRelease, ratio_intervals
-from policygraph.files.reading import loads
-from policygraph.files.writing import dumps
+from policygraph.files import dumps, loads
 
 SEX = pg.Domain({"sex": ["F", "M"], "age": 3})
 INCOME = pg.Measure("income", 0, 1000, unit=10)

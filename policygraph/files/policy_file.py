@@ -1,4 +1,4 @@
-"""Reading policy files. Owns :class:`PolicyFile`, ``load``, ``loads``, ``json_schema``.
+"""Reading and writing policy files. Owns :class:`PolicyFile`, ``load``, ``loads``, ``dumps`` and ``json_schema``.
 
 First the shape is checked, then everything that needs the domain, part by part, so that one mistake does not hide
 the others.
@@ -6,26 +6,32 @@ the others.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from policygraph.documents import read_text
 from policygraph.errors import InputError, PolicyGraphError
-from policygraph.files.facts import check_label, check_name, read_facts
-from policygraph.files.problems import PolicyFileError, Problem, Problems, near, shown
-from policygraph.files.releases import combine, read_releases
-from policygraph.files.shapes import check_shape
+from policygraph.files.parts import (
+    check_label,
+    check_name,
+    combine,
+    read_facts,
+    read_mechanism,
+    read_releases,
+)
+from policygraph.files.problems import FileProblem, PolicyFileError, Problems, near, shown
 from policygraph.model.constraints.base import AnyDomain
 from policygraph.model.domain import Domain, Network
 from policygraph.model.file_options import OPTIONS
 from policygraph.model.policy import Policy
 from policygraph.model.queries import CuboidQuery, Query
 
-__all__ = ["PolicyFile", "json_schema", "load", "loads"]
+__all__ = ["PolicyFile", "dumps", "json_schema", "load", "loads"]
 
 EDGE_RULES = ("duplicates", "loops")
 ENDS = ("from", "to")
@@ -54,6 +60,8 @@ class PolicyFile:
     reading
         What is declared about data files (``delimiter``, ``quote``, ``encoding``, ``header``, ``hive``), as ``pg.Files(path, **file.reading)`` takes
         it; None when the file does not say.
+    mechanism
+        What releases it, by its name in comparisons, as ``pg.release(..., mechanism=file.mechanism)`` takes it; None when the file does not say.
     text
         The file as it was read.
     path
@@ -69,6 +77,7 @@ class PolicyFile:
     path: str | None = None
     cube: Mapping[str, Any] | None = None
     reading: Mapping[str, Any] | None = None
+    mechanism: str | None = None
 
 
 def load(path: str | os.PathLike[str]) -> PolicyFile:
@@ -97,7 +106,7 @@ def load(path: str | os.PathLike[str]) -> PolicyFile:
             code="file.missing",
         ) from cause
     except ValueError as cause:
-        raise PolicyFileError(name, [Problem("", f"this is no policy file (TOML): {cause}.")]) from cause
+        raise PolicyFileError(name, [FileProblem("", f"this is no policy file (TOML): {cause}.")]) from cause
     return _read(text, name)
 
 
@@ -121,12 +130,16 @@ def json_schema() -> dict[str, Any]:
     >>> sorted(json_schema()["properties"])
     ['cube', 'data', 'domain', 'neighbours', 'network', 'public', 'release']
     """
-    from policygraph.files.schema import File
+    from policygraph.files.schema import FileTable
 
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **File.model_json_schema()}
+    # In a schema the sections are called by what they are.
+    made = re.sub(r'(\w+)Table"', r'\1"', json.dumps(FileTable.model_json_schema()))
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **json.loads(made)}
 
 
 def _read(text: str, path: str | None) -> PolicyFile:
+    from policygraph.files.schema import check_shape
+
     source = path or "the policy"
     given = _parse(text, source)
     problems = Problems(text)
@@ -137,7 +150,7 @@ def _read(text: str, path: str | None) -> PolicyFile:
     if domain is not None:
         made = _read_parts(given, domain, problems)
         if made is not None and not problems.found:
-            policy, releases, query = made
+            policy, releases, query, mechanism = made
             data = given.get("data", {})
             edges = {key: data[key] for key in EDGE_RULES if data.get(key, "error") != "error"}
             return PolicyFile(
@@ -150,6 +163,7 @@ def _read(text: str, path: str | None) -> PolicyFile:
                 path=path,
                 cube=_cube(given.get("cube")),
                 reading={key: data[key] for key in OPTIONS if key in data} or None,
+                mechanism=mechanism,
             )
     raise PolicyFileError(source, problems.listed())
 
@@ -159,7 +173,7 @@ def _parse(text: str, source: str) -> dict[str, Any]:
         # The reader takes a time that grows with the square of the number of dots.
         raise PolicyFileError(
             source,
-            [Problem("", "a key has more than a hundred parts with dots between: expected at most ten.")],
+            [FileProblem("", "a key has more than a hundred parts with dots between: expected at most ten.")],
         )
     try:
         return tomllib.loads(text)
@@ -168,16 +182,17 @@ def _parse(text: str, source: str) -> dict[str, Any]:
     except RecursionError as cause:
         raise PolicyFileError(
             source,
-            [Problem("", "lists or tables are nested hundreds of times: expected at most ten levels.")],
+            [FileProblem("", "lists or tables are nested hundreds of times: expected at most ten levels.")],
         ) from cause
     except ValueError as cause:
         # The only other complaint of the reader: Python reads no integer of more than 4,300 digits.
         raise PolicyFileError(
-            source, [Problem("", f"a number has too many digits to be read ({cause}): write a shorter one.")]
+            source,
+            [FileProblem("", f"a number has too many digits to be read ({cause}): write a shorter one.")],
         ) from cause
 
 
-def _syntax(message: str) -> Problem:
+def _syntax(message: str) -> FileProblem:
     at = re.search(r"\(at line (\d+), column (\d+)\)", message)
     what = (
         message[: at.start()].strip()
@@ -185,7 +200,7 @@ def _syntax(message: str) -> Problem:
         else message.replace("(at end of document)", "at the end of the file")
     )
     column = f", column {at.group(2)}" if at else ""
-    return Problem("", f"this is no TOML{column}: {what}.", int(at.group(1)) if at else None)
+    return FileProblem("", f"this is no TOML{column}: {what}.", int(at.group(1)) if at else None)
 
 
 def _cube(given: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -239,7 +254,7 @@ def _try(make: Any, path: tuple[str | int, ...], problems: Problems) -> Any:
 
 def _read_parts(
     given: dict[str, Any], domain: AnyDomain, problems: Problems
-) -> tuple[Policy, list[Query], Query] | None:
+) -> tuple[Policy, list[Query], Query, str | None] | None:
     facts_given = given.get("public", [])
     releases_given = given.get("release", [])
     facts = read_facts(facts_given, domain, problems) if isinstance(facts_given, list) else []
@@ -273,7 +288,8 @@ def _read_parts(
     query = _try(lambda: combine(releases), ("release",), problems)
     if "cube" in given and query is not None and not isinstance(query, CuboidQuery):
         problems.add(("cube",), "a cube is made of tables of counts: expected only cuboids in [[release]].")
-    return None if query is None else (policy, releases, query)
+    mechanism = read_mechanism(releases_given, "cube" in given, problems)
+    return None if query is None else (policy, releases, query, mechanism)
 
 
 def _read_graph(given: dict[str, Any], domain: AnyDomain, problems: Problems) -> Any:
@@ -362,3 +378,101 @@ def _check_end(key: str, name: str, path: tuple[str, ...], problems: Problems) -
         problems.add(path, "a network has no attributes: expected unknown = 'error' or 'drop'.")
     elif name not in ENDS:
         problems.add(path, f"{shown(name)}: expected the ends of an edge, from and to.{near(name, ENDS)}")
+
+
+def dumps(
+    policy: Policy,
+    queries: Query | Iterable[Query] = (),
+    *,
+    columns: Mapping[str, str] | None = None,
+    edges: Mapping[str, str] | None = None,
+    cube: Mapping[str, Any] | None = None,
+    reading: Mapping[str, Any] | None = None,
+    mechanism: str | None = None,
+) -> str:
+    """Write a policy, and what is released under it, as the text of a policy file.
+
+    Parameters
+    ----------
+    policy
+        The policy.
+    queries
+        One query, or several; each becomes a ``[[release]]``. Without any, a reader of the file releases every cell.
+    columns
+        Column of an attribute that has another name in the data.
+    edges
+        Rules for an edge list: ``duplicates``, ``loops``.
+    cube
+        How several tables are published together: arguments of ``pg.Cube``, a strategy by its name.
+    reading
+        What is declared about data files: arguments of ``pg.Files``.
+    mechanism
+        What releases the queries, by its name in comparisons.
+
+    Returns
+    -------
+    str
+        TOML; ``loads`` gives an equal policy and equal queries back.
+
+    Examples
+    --------
+    >>> from policygraph.model.domain import Domain
+    >>> from policygraph.model.queries import cuboid
+    >>> domain = Domain({"sex": ["F", "M"], "age": 7})
+    >>> print(dumps(Policy(domain), cuboid(domain, "age")))
+    [domain]
+    sex = [
+        "F",
+        "M",
+    ]
+    age = 7
+    <BLANKLINE>
+    [[release]]
+    cuboid = [
+        "age",
+    ]
+    <BLANKLINE>
+    """
+    import tomli_w
+
+    spec = policy.to_spec()
+    listed = [queries] if isinstance(queries, Query) else list(queries)
+    for query in listed:
+        if query.domain != policy.domain:
+            raise InputError(
+                f"the query is over {query.domain!r}, the policy over {policy.domain!r}: expected one domain for both.",
+                code="query.domain",
+            )
+    if columns or edges or reading:
+        more = {**(edges or {}), **({"columns": dict(columns)} if columns else {}), **(reading or {})}
+        spec["data"] = {**spec.get("data", {}), **more}
+    if cube is not None:
+        spec["cube"] = {
+            key: _toml(key, value) for key, value in cube.items() if key == "consistency" or value is not None
+        }
+    if mechanism is not None and not listed:
+        raise InputError(
+            f"mechanism={mechanism!r} without a query: expected the queries that it releases.",
+            code="file.mechanism",
+            value=mechanism,
+        )
+    if listed:
+        named = {} if mechanism is None else {"mechanism": mechanism}
+        spec["release"] = [_release(query) | named for query in listed]
+    return tomli_w.dumps(spec)
+
+
+def _toml(key: str, value: Any) -> Any:
+    if value is None:
+        return "none"
+    if key == "offset" and not isinstance(value, (str, int, float)):
+        return str(value)
+    return value
+
+
+def _release(query: Query) -> dict[str, Any]:
+    spec = query.to_spec()
+    if len(spec.get("cuboids", ())) == 1:
+        weights = spec.get("weights")
+        return {"cuboid": spec["cuboids"][0]} | ({"weight": weights[0]} if weights else {})
+    return spec

@@ -1,0 +1,370 @@
+"""What a policy file says about its domain: public facts and releases. Owns ``read_facts``, ``read_releases`` and ``combine``.
+
+Every attribute, label and node is looked up one by one, so that all wrong ones are found and not only the first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from policygraph.errors import InputError
+from policygraph.files.problems import Path, Problems, near, shown
+from policygraph.model import queries
+from policygraph.model.constraints import Constraint, from_spec
+from policygraph.model.constraints.base import AnyDomain
+from policygraph.model.domain import Domain, Network
+from policygraph.model.queries import CuboidQuery, MatrixQuery, MeasureQuery, Query
+from policygraph.model.queries.network_statistics import NetworkStatistic
+
+__all__ = ["check_label", "check_name", "combine", "read_facts", "read_mechanism", "read_releases"]
+
+STACKED = 5_000_000
+BESIDE = {
+    "statistic": {"largest", "side"},
+    "cuboid": {"weight"},
+    "cuboids": {"weights"},
+    "all_cuboids": {"up_to"},
+    "matrix": {"name", "row_names", "unit"},
+    "sums": {"measure", "weights"},
+    "averages": {"measure", "weights", "balance"},
+}
+
+
+def read_facts(given: list[Any], domain: AnyDomain, problems: Problems) -> list[Constraint]:
+    """Make the constraints of the ``[[public]]`` tables; note what does not fit the domain."""
+    out = []
+    for at, fact in enumerate(given):
+        if problems.under("public", at):
+            continue
+        path: Path = ("public", at)
+        _check(fact, domain, path, problems)
+        if problems.under(*path) or problems.under("domain"):
+            continue
+        for single in _singles(fact):
+            place = path if len(single) == len(fact) else (*path, next(iter(single)))
+            try:
+                constraint = from_spec(_with_defaults(single))
+                constraint.n_rows(domain)
+            except InputError as cause:
+                problems.add(place, str(cause))
+                continue
+            try:
+                constraint.values(domain)
+            except InputError as cause:
+                problems.add((*path, "equals"), str(cause))
+                continue
+            out.append(constraint)
+    return out
+
+
+def _singles(fact: dict[str, Any]) -> list[dict[str, Any]]:
+    """Several facts in one table are as many facts; published values would not say whose they are."""
+    from policygraph.files.schema import FACTS
+
+    kinds = [key for key in fact if key in FACTS]
+    return [{key: fact[key]} for key in kinds] if len(kinds) > 1 else [fact]
+
+
+def _with_defaults(fact: dict[str, Any]) -> dict[str, Any]:
+    count = fact.get("count")
+    if not isinstance(count, dict) or "terms" not in count:
+        return fact
+    return {**fact, "count": {"terms": [{"times": 1, **term} for term in count["terms"]]}}
+
+
+def _check(fact: dict[str, Any], domain: AnyDomain, path: Path, problems: Problems) -> None:
+    if "cuboid" in fact:
+        check_names(fact["cuboid"], domain, (*path, "cuboid"), problems)
+    if "cells" in fact:
+        of, values = fact["cells"]["of"], fact["cells"]["values"]
+        check_names(of, domain, (*path, "cells", "of"), problems)
+        for at, cell in enumerate(values):
+            _check_cell(_listed(cell), of, domain, (*path, "cells", "values", at), problems)
+    if "count" in fact:
+        if "where" in fact["count"]:
+            _check_where(fact["count"]["where"], domain, (*path, "count", "where"), problems)
+        for at, term in enumerate(fact["count"].get("terms", ())):
+            inner = (*path, "count", "terms", at)
+            if "where" in term:
+                _check_where(term["where"], domain, (*inner, "where"), problems)
+            else:
+                _check_whole(term["cell"], domain, (*inner, "cell"), problems)
+    for at, zero in enumerate(fact.get("zeros", ())):
+        if isinstance(zero, dict):
+            _check_where(zero, domain, (*path, "zeros", at), problems)
+        else:
+            _check_whole(_listed(zero), domain, (*path, "zeros", at), problems)
+    if "zeros" in fact and "equals" in fact:
+        problems.add((*path, "equals"), "structural zeros are 0: expected no published values beside them.")
+    if "edges" in fact and "equals" in fact:
+        problems.add(
+            (*path, "equals"), "public edges are those of the data: expected no published values beside them."
+        )
+    for key in ("degrees", "in_degrees", "out_degrees"):
+        if isinstance(fact.get(key), list) and isinstance(domain, Network):
+            for at, node in enumerate(fact[key]):
+                check_node(node, domain, (*path, key, at), problems)
+
+
+def _listed(cell: Any) -> list[Any]:
+    """A cell of one attribute may be written as its label."""
+    return cell if isinstance(cell, list) else [cell]
+
+
+def check_names(names: list[str], domain: AnyDomain, path: Path, problems: Problems) -> None:
+    """Note names that are no attributes, and attributes that are named twice."""
+    if isinstance(domain, Network):
+        problems.add(
+            path, "a network has no attributes: its public facts are degrees, edges, total, count and zeros."
+        )
+        return
+    for at, name in enumerate(names):
+        if check_name(name, domain, (*path, at), problems) and name in names[:at]:
+            problems.add((*path, at), f"{shown(name)} is named twice: expected each attribute once.")
+
+
+def check_name(name: Any, domain: Domain, path: Path, problems: Problems) -> bool:
+    """Note a name that is no attribute."""
+    if name in domain.names:
+        return True
+    shown_names = ", ".join(domain.names[:12]) + (", ..." if len(domain.names) > 12 else "")
+    problems.add(
+        path, f"{shown(name)} is no attribute: expected one of {shown_names}.{near(name, domain.names)}"
+    )
+    return False
+
+
+def check_label(name: str, label: Any, domain: Domain, path: Path, problems: Problems) -> None:
+    """Note a label that the attribute does not have; labels that are wrong themselves are no measure."""
+    if problems.under("domain", name):
+        return
+    try:
+        domain.code(name, label)
+    except InputError as cause:
+        labels = domain.labels(name)
+        problems.add(path, str(cause) + near(label, labels[:5000]))
+
+
+def check_node(node: Any, network: Network, path: Path, problems: Problems) -> None:
+    """Note a name that is no node."""
+    try:
+        network.code(node)
+    except InputError as cause:
+        problems.add(path, str(cause))
+
+
+def _check_where(where: dict[str, Any], domain: AnyDomain, path: Path, problems: Problems) -> None:
+    if isinstance(domain, Network):
+        problems.add(path, "a network has no attributes: expected pairs of nodes (cell = [0, 1]).")
+        return
+    for name, labels in where.items():
+        if not check_name(name, domain, (*path, name), problems):
+            continue
+        if not isinstance(labels, list):
+            check_label(name, labels, domain, (*path, name), problems)
+            continue
+        if not labels:
+            problems.add((*path, name), "[]: expected at least one label.")
+        for at, label in enumerate(labels):
+            check_label(name, label, domain, (*path, name, at), problems)
+
+
+def _check_whole(cell: list[Any], domain: AnyDomain, path: Path, problems: Problems) -> None:
+    """A cell with one label for each attribute, or a pair of nodes."""
+    if isinstance(domain, Domain):
+        _check_cell(cell, list(domain.names), domain, path, problems)
+        return
+    if len(cell) != 2:
+        problems.add(path, f"{shown(cell)}: expected two nodes.")
+        return
+    for at, node in enumerate(cell):
+        check_node(node, domain, (*path, at), problems)
+
+
+def _check_cell(cell: list[Any], names: list[str], domain: AnyDomain, path: Path, problems: Problems) -> None:
+    if isinstance(domain, Network):
+        return
+    if len(cell) != len(names):
+        problems.add(path, f"{shown(cell)}: expected one label for each of {', '.join(names)}.")
+        return
+    for at, (name, label) in enumerate(zip(names, cell, strict=True)):
+        if name in domain.names:
+            check_label(name, label, domain, (*path, at), problems)
+
+
+def read_releases(given: list[Any], domain: AnyDomain, problems: Problems) -> list[Query]:
+    """Make the queries of the ``[[release]]`` tables; without any, every cell is released."""
+    from policygraph.files.schema import RELEASES
+
+    if not given:
+        return [queries.identity(domain)]
+    out = []
+    for at, spec in enumerate(given):
+        path: Path = ("release", at)
+        if problems.under(*path):
+            continue
+        kind = next((key for key in RELEASES if key in spec), "all_cuboids")
+        for key in spec:
+            if key not in (kind, "mechanism", *BESIDE.get(kind, ())):
+                problems.add((*path, key), f"{key} does not belong beside {kind}.")
+        wants_network = kind in ("adjacency", "mixing", "statistic")
+        if wants_network != isinstance(domain, Network) and kind not in ("total", "matrix"):
+            here = "a network" if isinstance(domain, Network) else "a table"
+            expected = (
+                "adjacency, mixing or a statistic"
+                if isinstance(domain, Network)
+                else "cuboids, ranges or a prefix"
+            )
+            problems.add((*path, kind), f"{here} has no {kind}: expected {expected}.")
+        if problems.under(*path):
+            continue
+        _check_release(kind, spec, domain, path, problems)
+        if problems.under(*path) or problems.under("domain"):
+            continue
+        try:
+            asked = {key: value for key, value in spec.items() if key != "mechanism"}
+            out.append(_make(kind, asked, domain))
+        except InputError as cause:
+            problems.add((*path, kind), str(cause))
+    return out
+
+
+def _check_release(
+    kind: str, spec: dict[str, Any], domain: AnyDomain, path: Path, problems: Problems
+) -> None:
+    if kind == "cuboid":
+        check_names(spec["cuboid"], domain, (*path, "cuboid"), problems)
+    elif kind == "cuboids":
+        for at, names in enumerate(spec["cuboids"]):
+            check_names(names, domain, (*path, "cuboids", at), problems)
+    elif kind in ("sums", "averages"):
+        for at, names in enumerate(spec[kind]):
+            check_names(names, domain, (*path, kind, at), problems)
+        if "measure" not in spec:
+            problems.add(
+                (*path, kind),
+                f"{kind} need a measure: expected measure = {{column = 'income', low = 0, high = 100000}} beside them.",
+            )
+    elif kind == "prefix" and isinstance(domain, Domain):
+        check_name(spec["prefix"], domain, (*path, "prefix"), problems)
+    elif kind == "ranges" and isinstance(domain, Domain) and "attribute" in spec["ranges"]:
+        check_name(spec["ranges"]["attribute"], domain, (*path, "ranges", "attribute"), problems)
+    elif kind == "mixing" and isinstance(spec["mixing"], dict) and isinstance(domain, Network):
+        nodes = {str(node): node for node in domain.nodes}
+        for name in spec["mixing"]:
+            if name not in nodes:
+                problems.add((*path, "mixing", name), f"{name!r} is no node.{near(name, list(nodes))}")
+        missing = [node for text, node in nodes.items() if text not in spec["mixing"]]
+        if missing:
+            problems.add((*path, "mixing"), f"node {missing[0]!r} has no group: expected one for each node.")
+
+
+def _make(kind: str, spec: dict[str, Any], domain: Any) -> Query:
+    if kind == "cuboid":
+        return CuboidQuery(domain, [spec["cuboid"]], [spec["weight"]] if "weight" in spec else None)
+    if kind == "all_cuboids":
+        return queries.all_cuboids(domain, up_to=spec.get("up_to"))
+    if kind == "total":
+        return queries.total(domain)
+    if kind == "ranges":
+        return queries.ranges(
+            domain, [tuple(p) for p in spec["ranges"]["pairs"]], spec["ranges"].get("attribute")
+        )
+    if kind == "prefix":
+        return queries.prefix(domain, spec["prefix"])
+    return queries.from_spec(domain, spec)
+
+
+def read_mechanism(given: list[Any], has_cube: bool, problems: Problems) -> str | None:
+    """The name of the mechanism of the ``[[release]]`` tables, which are released together."""
+    named = {at: spec["mechanism"] for at, spec in enumerate(given) if "mechanism" in spec}
+    if not named or problems.under("release"):
+        return None
+    from policygraph.mechanisms.candidates import known_names
+
+    first = next(iter(named.values()))
+    known = known_names()
+    for at, name in named.items():
+        path = ("release", at, "mechanism")
+        if name not in known:
+            problems.add(
+                path,
+                f"{shown(name)} is not a known mechanism: expected one of {', '.join(known)}.{near(name, known)}",
+            )
+        elif name != first:
+            problems.add(
+                path,
+                f"{shown(name)}, after {shown(first)}: all [[release]] are released together by one mechanism.",
+            )
+        elif has_cube and name != "cube":
+            problems.add(path, f"{shown(name)} beside [cube]: expected 'cube', or no table [cube].")
+    return str(first)
+
+
+def combine(made: list[Query]) -> Query:
+    """Make one query of several, so that a file has one sensitivity.
+
+    Sets of cuboids join into one set; other kinds are stacked as the rows of one matrix.
+
+    Examples
+    --------
+    >>> domain = Domain({"a": 2, "b": 2})
+    >>> combine([queries.cuboid(domain, "a"), queries.cuboid(domain, "b")])
+    CuboidQuery({a}, {b})
+    >>> combine([queries.cuboid(domain, "a"), queries.prefix(domain, "b")]).height
+    4
+    """
+    if len(made) == 1:
+        return made[0]
+    domain = made[0].domain
+    if any(isinstance(query, NetworkStatistic) for query in made):
+        raise InputError(
+            "a statistic that is not linear in the edges is a release of its own: expected one [[release]] in the file.",
+            code="file.combine",
+        )
+    if any(isinstance(query, MeasureQuery) for query in made):
+        raise InputError(
+            "sums and averages of a measure are a release of their own: expected one [[release]] in the file.",
+            code="file.combine",
+        )
+    if isinstance(domain, Domain) and all(isinstance(query, CuboidQuery) for query in made):
+        sets = [names for query in made for names in query.sets]  # type: ignore[attr-defined]
+        weights = [weight for query in made for weight in query.weights]  # type: ignore[attr-defined]
+        return CuboidQuery(domain, sets, weights)
+    from scipy import sparse
+
+    _listable(domain.size)
+    if any(query.unit != made[0].unit for query in made):
+        raise InputError(
+            "releases with different units cannot be made one: expected one file for each.",
+            code="file.combine",
+        )
+    cells = np.arange(domain.size, dtype=np.int64)
+    blocks = [query.columns(cells) for query in made]
+    if sum(block.nnz for block in blocks) > STACKED:
+        raise _too_many(sum(block.nnz for block in blocks))
+    names = []
+    for query in made:
+        for at, part in enumerate(query.parts):
+            labels = query.part_labels(at)
+            rows = [", ".join(str(x) for x in row) for row in zip(*labels, strict=True)] if labels else [""]
+            names += [f"{part.name}: {row}" if row else part.name for row in rows]
+    return MatrixQuery(
+        domain, sparse.vstack(blocks, format="csc"), unit=made[0].unit, name="releases", row_names=names
+    )
+
+
+def _listable(cells: int) -> None:
+    if cells > STACKED:
+        raise _too_many(cells)
+
+
+def _too_many(entries: int) -> InputError:
+    return InputError(
+        f"releases of different kinds over {entries:,} entries are too many for one matrix: expected at most {STACKED:,}. "
+        "Write cuboids and other releases into files of their own.",
+        code="file.combine",
+        value=entries,
+    )
