@@ -49,7 +49,7 @@ class Area:
 AREAS = {
     "ledger": Area(
         ("policygraph/curator/ledger/*",),
-        ("tests/curator/test_ledger.py", "tests/curator/test_ledger_once.py"),
+        ("tests/curator/test_ledger.py", "tests/curator/test_ledger_parts.py"),
     ),
     "noise": Area(
         ("policygraph/curator/noise/*",),
