@@ -140,7 +140,7 @@ class Explanation:
     def costliest(self) -> str:
         """Name the public fact whose absence would lower the sensitivity most."""
         if not self.certificate.exact:
-            return "  The value now is only a bound, so that these are no exact costs."
+            return "  The value now is only a bound, so these costs are not exact."
         known = [a for a in self.without if a.result is not None and a.result.value < self.certificate.value]
         if not known:
             return "  No single public fact costs anything by itself."

@@ -8,7 +8,7 @@ __all__ = ["main"]
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command and exit: 0 success, 2 bad input, 3 refused budget, 4 a leak, 1 a fault of ours, 130 stopped."""
+    """Run the command and exit: 0 success, 2 bad input, 3 refused budget, 4 a leak, 1 an internal error, 130 stopped."""
     try:
         from policygraph.cli.stopping import guarded
 

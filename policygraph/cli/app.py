@@ -20,8 +20,8 @@ from policygraph.version import __version__
 __all__ = ["app", "finish", "run"]
 
 EPILOG = (
-    "Exit status: 0 success, 2 bad input or a refusal to guess, 3 the budget does not allow it, 4 audit found a leak, 1 a fault "
-    "of ours, 130 stopped with Ctrl-C. "
+    "Exit status: 0 success, 2 bad input or a refusal to guess, 3 the budget does not allow it, 4 audit found a leak, 1 an "
+    "internal error, 130 stopped with Ctrl-C. "
     "Example: policygraph sensitivity policies/census-margins.toml"
 )
 
@@ -145,7 +145,7 @@ def _failed(fault: Exception, as_json: bool) -> int:
                 [{key: _cut(value) for key, value in vars(problem).items()} for problem in problems],
             )
         return refusal.exit_status
-    text = f"a fault of ours, not of your input: {type(fault).__name__}: {fault}"
+    text = f"an internal error, not a mistake in your input: {type(fault).__name__}: {fault}"
     typer.echo(f"policygraph: {text}\nSet POLICYGRAPH_DEBUG=1 to see where, and please report it.", err=True)
     if as_json:
         _json_error("fault", text, [])
@@ -160,7 +160,7 @@ def _cut(text: Any) -> Any:
 
 
 def _refusal(fault: Exception) -> PolicyGraphError | None:
-    """An error raised on purpose, or one of the machine in the words of one; None for a fault of ours."""
+    """An error raised on purpose, or one of the machine in the words of one; None for an internal error."""
     if isinstance(fault, PolicyGraphError):
         return fault
     if isinstance(fault, OSError):
@@ -171,7 +171,7 @@ def _refusal(fault: Exception) -> PolicyGraphError | None:
         )
     if isinstance(fault, UnicodeEncodeError):
         return InputError(
-            f"{shown(fault.object)} is no UTF-8 text: expected a name without broken characters.",
+            f"{shown(fault.object)} is not valid UTF-8: expected a name without broken characters.",
             code="cli.text",
         )
     if isinstance(fault, MemoryError):

@@ -185,7 +185,7 @@ def check_path(path: Path) -> None:
         str(path).encode()
     except UnicodeEncodeError as cause:
         raise InputError(
-            f"cannot write {shown(str(path))}: the name is no UTF-8 text. Use another one.",
+            f"cannot write {shown(str(path))}: the name is not valid UTF-8. Use another one.",
             code="cli.target",
             value=str(path),
         ) from cause

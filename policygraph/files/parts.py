@@ -114,7 +114,7 @@ def _listed(cell: Any) -> list[Any]:
 
 
 def check_names(names: list[str], domain: AnyDomain, path: Path, problems: Problems) -> None:
-    """Note names that are no attributes, and attributes that are named twice."""
+    """Note names that are not attributes, and attributes that are named twice."""
     if isinstance(domain, Network):
         problems.add(
             path, "a network has no attributes: its public facts are degrees, edges, total, count and zeros."
@@ -126,18 +126,18 @@ def check_names(names: list[str], domain: AnyDomain, path: Path, problems: Probl
 
 
 def check_name(name: Any, domain: Domain, path: Path, problems: Problems) -> bool:
-    """Note a name that is no attribute."""
+    """Note a name that is not an attribute."""
     if name in domain.names:
         return True
     shown_names = ", ".join(domain.names[:12]) + (", ..." if len(domain.names) > 12 else "")
     problems.add(
-        path, f"{shown(name)} is no attribute: expected one of {shown_names}.{near(name, domain.names)}"
+        path, f"{shown(name)} is not an attribute: expected one of {shown_names}.{near(name, domain.names)}"
     )
     return False
 
 
 def check_label(name: str, label: Any, domain: Domain, path: Path, problems: Problems) -> None:
-    """Note a label that the attribute does not have; labels that are wrong themselves are no measure."""
+    """Note a label that the attribute does not have; nothing is compared with labels that are wrong themselves."""
     if problems.under("domain", name):
         return
     try:
@@ -148,7 +148,7 @@ def check_label(name: str, label: Any, domain: Domain, path: Path, problems: Pro
 
 
 def check_node(node: Any, network: Network, path: Path, problems: Problems) -> None:
-    """Note a name that is no node."""
+    """Note a name that is not a node."""
     try:
         network.code(node)
     except InputError as cause:
@@ -255,7 +255,7 @@ def _check_release(
         nodes = {str(node): node for node in domain.nodes}
         for name in spec["mixing"]:
             if name not in nodes:
-                problems.add((*path, "mixing", name), f"{name!r} is no node.{near(name, list(nodes))}")
+                problems.add((*path, "mixing", name), f"{name!r} is not a node.{near(name, list(nodes))}")
         missing = [node for text, node in nodes.items() if text not in spec["mixing"]]
         if missing:
             problems.add((*path, "mixing"), f"node {missing[0]!r} has no group: expected one for each node.")

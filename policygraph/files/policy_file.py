@@ -106,7 +106,9 @@ def load(path: str | os.PathLike[str]) -> PolicyFile:
             code="file.missing",
         ) from cause
     except ValueError as cause:
-        raise PolicyFileError(name, [FileProblem("", f"this is no policy file (TOML): {cause}.")]) from cause
+        raise PolicyFileError(
+            name, [FileProblem("", f"this is not a policy file (TOML): {cause}.")]
+        ) from cause
     return _read(text, name)
 
 
@@ -200,7 +202,7 @@ def _syntax(message: str) -> FileProblem:
         else message.replace("(at end of document)", "at the end of the file")
     )
     column = f", column {at.group(2)}" if at else ""
-    return FileProblem("", f"this is no TOML{column}: {what}.", int(at.group(1)) if at else None)
+    return FileProblem("", f"this is not valid TOML{column}: {what}.", int(at.group(1)) if at else None)
 
 
 def _cube(given: dict[str, Any] | None) -> dict[str, Any] | None:

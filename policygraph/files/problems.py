@@ -58,7 +58,7 @@ class PolicyFileError(InputError):
     Traceback (most recent call last):
     ...
     policygraph.files.problems.PolicyFileError: the policy has 1 mistake
-      line 4, public[0].cuboid[0]: 'six' is no attribute: expected one of sex. Did you mean 'sex'?
+      line 4, public[0].cuboid[0]: 'six' is not an attribute: expected one of sex. Did you mean 'sex'?
     """
 
     def __init__(self, source: str, problems: list[FileProblem]) -> None:

@@ -6,7 +6,7 @@ is checked in ``parts`` and ``policy_file``.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import (
     BaseModel,
@@ -171,8 +171,8 @@ GRAPH = {
                 "edges": {"type": "array"},
                 "product": {"type": "object"},
                 "full": {"const": True},
-                "line": {"const": True},
                 "bit": {"const": True},
+                "line": {"const": True},
                 "attribute": {"type": "string"},
                 "rest": {"const": "singletons"},
                 "bottom": {"type": "array"},
@@ -242,9 +242,7 @@ class _Section(BaseModel):
 class _OneOf(_Section):
     """A table with exactly one of several keys, unless ``several`` lets more pass."""
 
-    @classmethod
-    def choices(cls) -> tuple[str, ...]:
-        raise NotImplementedError
+    KEYS: ClassVar[tuple[str, ...]]
 
     @classmethod
     def several(cls, value: dict[str, Any], given: list[str]) -> None:
@@ -255,12 +253,12 @@ class _OneOf(_Section):
     @classmethod
     def _exactly_one(cls, value: Any) -> Any:
         if isinstance(value, dict):
-            given = [key for key in cls.choices() if key in value]
+            given = [key for key in cls.KEYS if key in value]
             if len(given) > 1:
                 cls.several(value, given)
             # A misspelt key is reported as such, and not once more as a missing one.
             if not given and all(key in cls.model_fields for key in value):
-                raise _wrong(f"one of {', '.join(cls.choices())}")
+                raise _wrong(f"one of {', '.join(cls.KEYS)}")
         return value
 
 
@@ -296,9 +294,7 @@ class TermTable(_OneOf):
     cell: Cell | None = None
     times: StrictInt = 1
 
-    @classmethod
-    def choices(cls) -> tuple[str, ...]:
-        return ("where", "cell")
+    KEYS = ("where", "cell")
 
 
 class CountTable(_OneOf):
@@ -307,9 +303,7 @@ class CountTable(_OneOf):
     where: Where | None = None
     terms: Annotated[list[TermTable], Field(min_length=1)] | None = None
 
-    @classmethod
-    def choices(cls) -> tuple[str, ...]:
-        return ("where", "terms")
+    KEYS = ("where", "terms")
 
 
 class PublicEdgesTable(_OneOf):
@@ -319,9 +313,7 @@ class PublicEdgesTable(_OneOf):
     inside: Yes = None
     between: Yes = None
 
-    @classmethod
-    def choices(cls) -> tuple[str, ...]:
-        return ("inside", "between")
+    KEYS = ("inside", "between")
 
 
 class FactTable(_OneOf):
@@ -338,9 +330,7 @@ class FactTable(_OneOf):
     edges: PublicEdgesTable | None = None
     equals: Equals = Field(None, description="The published values.")
 
-    @classmethod
-    def choices(cls) -> tuple[str, ...]:
-        return FACTS
+    KEYS = FACTS
 
     @classmethod
     def several(cls, value: dict[str, Any], given: list[str]) -> None:
@@ -409,9 +399,7 @@ class ReleaseTable(_OneOf):
         None, description="What releases it, by the name that `policygraph compare` lists; by default auto."
     )
 
-    @classmethod
-    def choices(cls) -> tuple[str, ...]:
-        return RELEASES
+    KEYS = RELEASES
 
     @model_validator(mode="before")
     @classmethod
@@ -553,20 +541,14 @@ def _message(error: Any, path: tuple[Any, ...]) -> str:
 def _known_keys(path: tuple[Any, ...]) -> list[str]:
     """Keys of the table at a place of the schema."""
     model: Any = FileTable
-    sections: Any = {
-        "network": NetworkTable,
-        "neighbours": NeighboursTable,
-        "public": FactTable,
-        "release": ReleaseTable,
-        "cube": CubeTable,
-        "data": DataTable,
-        "cells": SomeCellsTable,
-        "count": CountTable,
-        "terms": TermTable,
-        "ranges": RangesTable,
-        "matrix": MatrixTable,
-        "measure": MeasureTable,
-    }
     for part in path:
-        model = sections.get(part, model) if isinstance(part, str) else model
+        if isinstance(part, str) and part in model.model_fields:
+            model = _section(model.model_fields[part].annotation) or model
     return list(model.model_fields)
+
+
+def _section(annotation: Any) -> Any:
+    """The model of a table inside an annotation, if there is one."""
+    if isinstance(annotation, type) and issubclass(annotation, _Section):
+        return annotation
+    return next((found for each in get_args(annotation) if (found := _section(each))), None)

@@ -250,7 +250,7 @@ def _cube(query: Query, policy: Policy, loss: Loss) -> Calibrated | None:
     try:
         return Cube().calibrate(query, policy, loss)
     except InputError:
-        return None  # nobody asked for a cube: that one cannot be made is no mistake
+        return None  # nobody asked for a cube: a failure to make one is not an error
 
 
 def _closed_form(policy: Policy, made: Sequence[Calibrated]) -> bool:
@@ -401,7 +401,7 @@ def register(
     Raises
     ------
     InputError
-        When the name is taken, or this is no mechanism.
+        When the name is taken, or this is not a mechanism.
 
     Examples
     --------
@@ -487,7 +487,7 @@ def _adopted(given: Candidate, origin: str, version: str = "") -> Candidate:
                 raise TypeError("accepts() is neither true nor false")
             made = given.mechanism(query, policy, loss)
             if not isinstance(made, Mechanism):
-                raise TypeError(f"{shown(made)} is no Mechanism")
+                raise TypeError(f"{shown(made)} is not a Mechanism")
         except PolicyGraphError:
             raise
         except Exception as cause:

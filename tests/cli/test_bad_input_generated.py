@@ -81,7 +81,7 @@ def wrong(told: Told, allowed: set[int], *, as_json: bool = True) -> str:
     """What is wrong with the answer to bad input; empty when nothing is."""
     if told.status not in allowed:
         return f"status {told.status}"
-    if "Traceback" in told.err or "a fault of ours" in told.err:
+    if "Traceback" in told.err or "an internal error" in told.err:
         return "a traceback"
     if len(told.err) > 20_000:
         return f"{len(told.err)} characters of message"

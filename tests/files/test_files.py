@@ -301,7 +301,7 @@ cuboids = [["sx"], 3]
         (NETWORK + '[[public]]\ncuboid = ["a"]\n', "public[0].cuboid", "a network has no attributes"),
         (NETWORK + '[[public]]\nzeros = [[0, 1, 2]]\n', "public[0].zeros[0]", "two nodes"),
         (NETWORK + '[[release]]\ncuboid = ["a"]\n', "release[0].cuboid", "expected adjacency, mixing or a statistic"),
-        (NETWORK + '[[release]]\nmixing = {0 = "a", 9 = "b"}\n', "release[0].mixing.9", "no node"),
+        (NETWORK + '[[release]]\nmixing = {0 = "a", 9 = "b"}\n', "release[0].mixing.9", "not a node"),
         (NETWORK + '[[release]]\nmixing = ["a", "b"]\n', "release[0].mixing", "2 groups for 7 nodes"),
         (NETWORK + '[data]\nunknown = {other = {a = 1}}\n', "data.unknown.a", "a network has no attributes"),
         (NETWORK + '[data]\ncolumns = {form = "a"}\n', "data.columns.form", "Did you mean 'from'?"),
@@ -332,8 +332,8 @@ def test_each_mistake_has_its_place(text: str, path: str, words: str) -> None:
 def test_broken_toml_has_its_line(tmp_path: Path) -> None:
     with pytest.raises(PolicyFileError) as caught:
         loads("[domain]\nsex = [\n[neighbours]\n")
-    assert "no TOML" in str(caught.value)
-    with pytest.raises(PolicyFileError, match=r"line 2: this is no TOML, column 5"):
+    assert "not valid TOML" in str(caught.value)
+    with pytest.raises(PolicyFileError, match=r"line 2: this is not valid TOML, column 5"):
         loads("[domain]\nsex : 3\n")
     (tmp_path / "latin.toml").write_bytes(b"[domain]\n# \xe9\nage = 3\n")
     with pytest.raises(PolicyFileError, match="not UTF-8"):
