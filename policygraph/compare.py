@@ -36,8 +36,6 @@ from policygraph.output import replacing
 from policygraph.sensitivity.request import CUT_SHORT, asking
 from policygraph.ties import ranked
 
-__all__ = ["PUBLIC_ONLY", "Comparison", "Method", "compare", "named_mechanism", "standard_methods"]
-
 Make = Callable[[Query, Policy, Loss], Calibrated]
 
 PUBLIC_ONLY = (

@@ -21,8 +21,6 @@ from policygraph.model.system import describe
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.request import CUT_SHORT, asking, proved
 
-__all__ = ["Alternative", "Explanation", "explain", "summary"]
-
 EACH = 20 * SECOND
 """Units of work for each sensitivity of an explanation: it compares many policies, and says where it has a bound only."""
 

@@ -17,8 +17,6 @@ from policygraph.cli.stopping import STOPPED
 from policygraph.errors import InputError, PolicyGraphError, RefusedError, shown
 from policygraph.version import __version__
 
-__all__ = ["app", "finish", "run"]
-
 EPILOG = (
     "Exit status: 0 success, 2 bad input or a refusal to guess, 3 the budget does not allow it, 4 audit found a leak, 1 an "
     "internal error, 130 stopped with Ctrl-C. "

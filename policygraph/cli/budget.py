@@ -15,8 +15,6 @@ from policygraph.errors import DataError, InputError
 if TYPE_CHECKING:
     from policygraph.curator.ledger import Ledger
 
-__all__ = ["app"]
-
 app = Commands(
     help="Look at and limit what may be spent on a data set.", no_args_is_help=True, rich_markup_mode=None
 )

@@ -21,29 +21,6 @@ if TYPE_CHECKING:
     from policygraph.model.loss import Loss
     from policygraph.sensitivity.request import Request
 
-__all__ = [
-    "AS_JSON",
-    "COMPOSE_POLICIES",
-    "DATA",
-    "DELTA",
-    "MECHANISM",
-    "POLICY_FILE",
-    "RHO",
-    "TIME_LIMIT",
-    "Commands",
-    "by_option",
-    "check_path",
-    "check_target",
-    "cut_short_json",
-    "cut_short_text",
-    "data_files",
-    "loss_option",
-    "one_query",
-    "print_json",
-    "stage",
-    "writing",
-]
-
 POLICY_FILE = typer.Argument(..., metavar="FILE", help="A policy file (TOML).", show_default=False)
 DATA = "A CSV, JSON or Parquet file, a pattern in quotes such as 'parts/*.csv', a folder, or duckdb://file.db?table=name."
 AS_JSON = typer.Option(False, "--json", help="Print one JSON object.")

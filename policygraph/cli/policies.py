@@ -27,8 +27,6 @@ from policygraph.cli.common import (
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import as_fraction
 
-__all__ = ["LEAK", "register"]
-
 LEAK = 4
 """Exit status when a leak is found: not that of bad input, so that a script can tell them apart."""
 

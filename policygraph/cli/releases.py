@@ -40,8 +40,6 @@ from policygraph.exact import as_fraction
 if TYPE_CHECKING:
     from policygraph.release.release import Release
 
-__all__ = ["register"]
-
 WEAK = 20
 """An epsilon above this gives almost no protection: odds may change by a factor of exp(20), some 500 million."""
 

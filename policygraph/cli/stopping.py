@@ -15,8 +15,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["STOPPED", "asked", "guarded"]
-
 STOPPED = 130
 """Exit status after Ctrl-C, as shells have it."""
 

@@ -18,8 +18,6 @@ from policygraph.model.domain import Domain, Network
 from policygraph.model.queries import CuboidQuery, MatrixQuery, MeasureQuery, Query
 from policygraph.model.queries.network_statistics import NetworkStatistic
 
-__all__ = ["check_label", "check_name", "combine", "read_facts", "read_mechanism", "read_releases"]
-
 STACKED = 5_000_000
 BESIDE = {
     "statistic": {"largest", "side"},

@@ -31,8 +31,6 @@ from policygraph.model.file_options import OPTIONS
 from policygraph.model.policy import Policy
 from policygraph.model.queries import CuboidQuery, Query
 
-__all__ = ["PolicyFile", "dumps", "json_schema", "load", "loads"]
-
 EDGE_RULES = ("duplicates", "loops")
 ENDS = ("from", "to")
 DOTTED = re.compile(r"(?m)^[ \t\[]*(?:[^\s=#\"'.\[\]]+[ \t]*\.[ \t]*){100}")
@@ -295,6 +293,7 @@ def _read_parts(
 
 
 def _read_graph(given: dict[str, Any], domain: AnyDomain, problems: Problems) -> Any:
+    from policygraph.files.schema import GRAPH_KEYS, GRAPH_WORDS
     from policygraph.model.graphs import PolicyGraph
 
     neighbours = given.get("neighbours", {})
@@ -306,34 +305,20 @@ def _read_graph(given: dict[str, Any], domain: AnyDomain, problems: Problems) ->
         return None
     if problems.under("neighbours", "graph"):
         return None
-    words = ("full", "attribute", "bit", "line", "grid", "none")
-    if isinstance(form, str) and form not in words:
+    if isinstance(form, str) and form not in GRAPH_WORDS:
         problems.add(
             ("neighbours", "graph"),
-            f"{shown(form)}: expected {', '.join(words)}, or a table such as {{threshold = 2}}.{near(form, words)}",
+            f"{shown(form)}: expected {', '.join(GRAPH_WORDS)}, or a table such as {{threshold = 2}}.{near(form, GRAPH_WORDS)}",
         )
         return None
-    if isinstance(form, dict):
-        known = (
-            "threshold",
-            "partition",
-            "edges",
-            "product",
-            "full",
-            "bit",
-            "line",
-            "attribute",
-            "rest",
-            "bottom",
-        )
-        for key in form:
-            if key not in known:
-                problems.add(
-                    ("neighbours", "graph", key),
-                    f"this key is not known: expected {', '.join(known)}.{near(key, known)}",
-                )
-        if problems.under("neighbours", "graph"):
-            return None
+    for key in form if isinstance(form, dict) else ():
+        if key not in GRAPH_KEYS:
+            problems.add(
+                ("neighbours", "graph", key),
+                f"this key is not known: expected {', '.join(GRAPH_KEYS)}.{near(key, GRAPH_KEYS)}",
+            )
+    if problems.under("neighbours", "graph"):
+        return None
     if isinstance(form, dict) and isinstance(domain, Domain):
         attribute = form.get("attribute")
         if isinstance(attribute, str) and not check_name(

@@ -12,8 +12,6 @@ from typing import Any
 from policygraph.errors import InputError
 from policygraph.errors import shown as shown_value
 
-__all__ = ["FileProblem", "Places", "PolicyFileError", "Problems", "inside", "near", "path_text", "shown"]
-
 Path = tuple[str | int, ...]
 SHOWN = 100
 """Mistakes of a file that a message lists; all of them are in ``problems``."""

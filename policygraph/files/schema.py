@@ -27,8 +27,6 @@ from policygraph.exact import as_fraction
 from policygraph.files.problems import Problems, inside, near, shown
 from policygraph.model.file_options import expected_option
 
-__all__ = ["FACTS", "RELEASES", "FileTable", "check_shape"]
-
 FACTS = ("total", "cuboid", "cells", "count", "zeros", "degrees", "in_degrees", "out_degrees", "edges")
 RELEASES = (
     "cuboid",
@@ -103,9 +101,7 @@ def _groups(value: Any) -> Any:
 
 def _graph(value: Any) -> Any:
     if not isinstance(value, (str, dict)):
-        raise _wrong(
-            "full, attribute, bit, line, grid, none, or a table such as {threshold = 2, attribute = 'age'}"
-        )
+        raise _wrong(f"{', '.join(GRAPH_WORDS)}, or a table such as {{threshold = 2, attribute = 'age'}}")
     return value
 
 
@@ -159,25 +155,23 @@ def _true(value: Any) -> Any:
 
 
 WHERE = {"type": "object", "additionalProperties": {"anyOf": [LABEL, LABELS]}}
+GRAPH_WORDS = ("full", "attribute", "bit", "line", "grid", "none")
+GRAPH_KEYS: dict[str, Any] = {
+    "threshold": {"type": "integer", "minimum": 1},
+    "partition": {},
+    "edges": {"type": "array"},
+    "product": {"type": "object"},
+    "full": {"const": True},
+    "bit": {"const": True},
+    "line": {"const": True},
+    "attribute": {"type": "string"},
+    "rest": {"const": "singletons"},
+    "bottom": {"type": "array"},
+}
 GRAPH = {
     "anyOf": [
-        {"enum": ["full", "attribute", "bit", "line", "grid", "none"]},
-        {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {
-                "threshold": {"type": "integer", "minimum": 1},
-                "partition": {},
-                "edges": {"type": "array"},
-                "product": {"type": "object"},
-                "full": {"const": True},
-                "bit": {"const": True},
-                "line": {"const": True},
-                "attribute": {"type": "string"},
-                "rest": {"const": "singletons"},
-                "bottom": {"type": "array"},
-            },
-        },
+        {"enum": list(GRAPH_WORDS)},
+        {"type": "object", "additionalProperties": False, "properties": GRAPH_KEYS},
     ]
 }
 RULE = {"anyOf": [{"enum": ["error", "drop"]}, {"type": "object"}]}

@@ -19,8 +19,6 @@ from policygraph.model.queries.base import Query
 from policygraph.sensitivity.request import asking, proved
 from policygraph.ties import ranked
 
-__all__ = ["CLEARLY", "choose"]
-
 CLEARLY = 0.99
 """Noise on every answer, which is the simplest, gives way to an error of at most so much of its own; so does anything to a cube."""
 

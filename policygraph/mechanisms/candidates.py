@@ -46,19 +46,6 @@ from policygraph.transforms.incidence.tree import LineTransform, is_forest
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = [
-    "CANDIDATES",
-    "GROUP",
-    "Candidate",
-    "PlugIn",
-    "candidates",
-    "coupled",
-    "known_names",
-    "range_like",
-    "register",
-    "unregister",
-]
-
 GROUP = "policygraph.mechanisms"
 """The group of entry points under which distributions offer mechanisms."""
 EDGES = 200_000

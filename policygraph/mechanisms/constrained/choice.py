@@ -24,8 +24,6 @@ from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.ties import least
 
-__all__ = ["CHOICE_CELLS", "choose"]
-
 CHOICE_CELLS = 400
 """Up to so many cells noise inside the free space is considered."""
 CHOICE_ANSWERS = 1_000
