@@ -38,7 +38,7 @@ class Measurement:
     step
         The lattice that the noise is on: 1 over the weight of the table.
     scale
-        Scale of the Laplace law, or root of the variance parameter of the Gaussian one, in the same units as the values.
+        Scale of the Laplace distribution, or root of the variance parameter of the Gaussian one, in the same units as the values.
     """
 
     mask: int

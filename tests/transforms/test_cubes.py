@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import policygraph as pg
 from policygraph.errors import InputError, RefusedError
-from policygraph.estimation.cubes.least_squares import below_known, best_sources, fit
+from policygraph.estimation.cubes.least_squares import below_known, best_sums, fit
 from policygraph.transforms.cuboids.blocks import join, project, settle, split, sum_axis
 from policygraph.transforms.cuboids.choose import Choice, fitted_of
 from policygraph.transforms.cuboids.costs import fitted_factors, known_cuboids, plain_factors
@@ -132,7 +132,7 @@ def test_nothing_is_made_up_where_nothing_was_measured():
         fit(lattice, choice_of(lattice, {1: 1, 2: 1}), {1: [1, 2], 2: [1, 1, 1]}, [3])
     assert caught.value.code == "cubes.not-computable"
     with pytest.raises(InputError, match="cannot be computed"):
-        best_sources(lattice, choice_of(lattice, {1: 1}), {1: [1, 2]}, [2])
+        best_sums(lattice, choice_of(lattice, {1: 1}), {1: [1, 2]}, [2])
     with pytest.raises(InputError, match="disagree"):
         below_known(lattice, {1: [1, 2], 2: [1, 1, 2]})
 
@@ -173,8 +173,8 @@ def test_lattice_answers():
     assert [lattice.level(m) for m in range(8)] == [0, 1, 1, 2, 1, 2, 2, 3]
     assert list(lattice.below(0b101)) == [0, 1, 4, 5]
     assert lattice.maximal([1, 3, 4, 0]) == [3, 4]
-    assert lattice.source(1, [7, 5, 3]) == 5
-    assert lattice.source(2, [5]) is None
+    assert lattice.parent(1, [7, 5, 3]) == 5
+    assert lattice.parent(2, [5]) is None
     with pytest.raises(InputError) as caught:
         lattice.route([7], 3)
     assert caught.value.code == "cubes.not-computable"

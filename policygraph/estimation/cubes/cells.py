@@ -74,13 +74,19 @@ def spread(lattice: Lattice, table: npt.NDArray[Any], mask: int, at: int) -> npt
     return table.reshape([lattice.domain.shape[axis] if mask >> axis & 1 else 1 for axis in lattice.axes(at)])
 
 
+def places(lattice: Lattice, at: int, mask: int) -> Ints:
+    """For each cell of a cuboid the cell of a smaller one that it belongs to."""
+    grid = spread(lattice, np.arange(lattice.size(mask), dtype=np.int64), mask, at)
+    return np.broadcast_to(grid, lattice.shape(at)).reshape(-1)
+
+
 def all_sums(
     lattice: Lattice, table: npt.NDArray[Any], at: int, masks: Iterable[int]
 ) -> dict[int, npt.NDArray[Any]]:
     """Tables of several cuboids, each summed from the smallest one that is there."""
     made = {at: table}
-    for mask, source in lattice.route(masks, at):
-        made[mask] = summed(lattice, made[source], source, mask)
+    for mask, parent in lattice.route(masks, at):
+        made[mask] = summed(lattice, made[parent], parent, mask)
     return made
 
 

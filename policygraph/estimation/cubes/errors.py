@@ -49,7 +49,7 @@ def within_95(factor: float, distribution: str, parameter: float) -> float:
     factor
         Variance of the cell in units of the noise variance: the squared length of the combination of noises.
     distribution, parameter
-        The law of one noise: its scale, or its variance parameter.
+        The noise distribution, and its scale (Laplace) or variance parameter (Gaussian).
 
     Notes
     -----
@@ -118,7 +118,7 @@ def lower_tail(factor: float, distribution: str, parameter: float, chance: float
     factor
         Squared length of the combination of noises.
     distribution, parameter
-        The law of one noise.
+        The noise distribution and its parameter.
     chance
         The probability, below 1.
 

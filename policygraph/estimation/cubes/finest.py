@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from policygraph.errors import RefusedError
-from policygraph.estimation.cubes.cells import Fact, spread, summed
+from policygraph.estimation.cubes.cells import Fact, places, spread, summed
 from policygraph.transforms.cuboids.choose import Choice
 from policygraph.transforms.cuboids.lattice import Floats, Ints, Lattice
 
@@ -354,28 +354,20 @@ def _exact_rows(
 ) -> tuple[Any, Floats]:
     sparse = _sparse()
     blocks, values = [], []
-    places = np.arange(lattice.size(top), dtype=np.int64).reshape(lattice.shape(top))
     for mask in lattice.maximal(known):
         rows = sparse.csr_matrix(
-            (np.ones(lattice.size(top)), (_row_of(lattice, top, mask), places.reshape(-1))),
+            (np.ones(lattice.size(top)), (places(lattice, top, mask), np.arange(lattice.size(top)))),
             shape=(lattice.size(mask), lattice.size(top)),
         )
         blocks.append(rows[:, cells])
         values.append(np.asarray(known[mask], dtype=np.float64).reshape(-1))
     for fact in facts:
-        weights = fact.row(lattice).reshape(-1)[_row_of(lattice, top, fact.mask)]
+        weights = fact.row(lattice).reshape(-1)[places(lattice, top, fact.mask)]
         blocks.append(sparse.csr_matrix(weights[None, :])[:, cells])
         values.append(np.array([float(fact.value or 0)]))
     if not blocks:
         return sparse.csr_matrix((0, len(cells))), np.zeros(0)
     return sparse.vstack(blocks, format="csr"), np.concatenate(values)
-
-
-def _row_of(lattice: Lattice, top: int, mask: int) -> Ints:
-    grid = np.arange(lattice.size(mask), dtype=np.int64).reshape(
-        [lattice.domain.shape[axis] if mask >> axis & 1 else 1 for axis in lattice.axes(top)]
-    )
-    return np.broadcast_to(grid, lattice.shape(top)).reshape(-1)
 
 
 def _too_large(what: str) -> RefusedError:

@@ -16,7 +16,7 @@ from policygraph.errors import InputError
 from policygraph.estimation.cubes.cells import Fact, all_sums, finest, from_tables, union
 from policygraph.estimation.cubes.errors import factors_at
 from policygraph.estimation.cubes.finest import nonnegative_cells, program_cells
-from policygraph.estimation.cubes.least_squares import best_sources, factors_with_facts, fit, fit_with_facts
+from policygraph.estimation.cubes.least_squares import best_sums, factors_with_facts, fit, fit_with_facts
 from policygraph.estimation.cubes.rounding import controlled
 from policygraph.transforms.cuboids.blocks import Tables
 from policygraph.transforms.cuboids.choose import Choice
@@ -70,12 +70,12 @@ class Finish:
                 code="cubes.consistency",
                 value=self.consistency,
             )
-        for wish in ("nonnegative", "whole"):
-            if not isinstance(getattr(self, wish), bool):
+        for option in ("nonnegative", "whole"):
+            if not isinstance(getattr(self, option), bool):
                 raise InputError(
-                    f"{wish}={getattr(self, wish)!r}: expected True or False.",
+                    f"{option}={getattr(self, option)!r}: expected True or False.",
                     code="cubes.wish",
-                    value=getattr(self, wish),
+                    value=getattr(self, option),
                 )
         if self.consistency is None and (self.nonnegative or self.whole or self.offset is not None):
             raise InputError(
@@ -108,7 +108,7 @@ class Finish:
 
     @property
     def words(self) -> str:
-        """The wishes other than plain least squares, for the name of the mechanism."""
+        """The options other than plain least squares, for the name of the mechanism."""
         if self.consistency is None:
             return "without consistency"
         said = [] if self.consistency == "least-squares" else [str(self.consistency)]
@@ -198,7 +198,7 @@ def finished(
         The published tables; and the least-squares estimates where the published ones are not linear in the noise.
     """
     if finish.consistency is None:
-        return best_sources(lattice, choice, measured, published, known), None
+        return best_sums(lattice, choice, measured, published, known), None
     if finish.plain:
         return _least_squares(lattice, choice, measured, published, known, facts), None
     masks = [lattice.mask(names) for names in choice.sets]
@@ -261,7 +261,7 @@ def _nonnegative(
 
 
 def _far_below(lattice: Lattice, near: Sequence[int], masks: Sequence[int]) -> list[int]:
-    """Small tables that sum many cells of every fitted one, so that fitting that one alone would tell little about them."""
+    """Small tables that sum many cells of every fitted one, so that fitting that one alone would say little about them."""
     found: dict[int, int] = {}
     for top in lattice.maximal(masks):
         for mask in lattice.below(top):

@@ -8,7 +8,7 @@ that it meets them exactly. Sees noisy numbers and public values only.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from math import gcd, prod
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from policygraph.errors import InputError, RefusedError
-from policygraph.estimation.cubes.cells import Fact, zeros_below
+from policygraph.estimation.cubes.cells import Fact, all_sums, zeros_below
 from policygraph.transforms.cuboids.blocks import Tables, join, project, settle, split
 from policygraph.transforms.cuboids.choose import Choice, measured_precisions
 from policygraph.transforms.cuboids.costs import block_variances, known_blocks
@@ -228,7 +228,7 @@ def fit(
         elif mask not in tables:
             if all(n > 1 for n in lattice.shape(mask)):
                 raise InputError(
-                    f"nothing that was measured tells the interaction of {list(lattice.names(mask))}.",
+                    f"the interaction of {list(lattice.names(mask))} cannot be estimated from what was measured.",
                     code="cubes.not-computable",
                     value=lattice.names(mask),
                 )
@@ -304,7 +304,7 @@ def below_known(lattice: Lattice, known: Mapping[int, Any]) -> Tables:
     return exact
 
 
-def best_sources(
+def best_sums(
     lattice: Lattice,
     choice: Choice,
     measured: Mapping[int, Any],
@@ -317,7 +317,7 @@ def best_sources(
     --------
     >>> from policygraph.model.domain import Domain
     >>> lattice = Lattice(Domain({"a": 2, "b": 2}))
-    >>> made = best_sources(lattice, Choice((("a", "b"), ("a",)), (1, 1)), {3: [4, 1, 2, 3], 1: [6, 4]}, [1, 2])
+    >>> made = best_sums(lattice, Choice((("a", "b"), ("a",)), (1, 1)), {3: [4, 1, 2, 3], 1: [6, 4]}, [1, 2])
     >>> made[1].tolist(), made[2].tolist()
     ([6.0, 4.0], [6.0, 4.0])
     """
@@ -327,19 +327,17 @@ def best_sources(
     groups: dict[int, list[int]] = {}
     for mask in wanted:
         if mask not in exact:
-            groups.setdefault(source_of(lattice, weights, mask), []).append(mask)
-    for source, masks in groups.items():
-        have = {source: np.asarray(measured[source], dtype=np.int64).reshape(lattice.shape(source))}
-        for mask, start in lattice.route(masks, source):
-            gone = tuple(at for at, axis in enumerate(lattice.axes(start)) if not mask >> axis & 1)
-            have[mask] = np.asarray(have[start].sum(axis=gone) if gone else have[start], dtype=np.int64)
+            groups.setdefault(_best_parent(lattice, weights, mask), []).append(mask)
+    for parent, masks in groups.items():
+        table = np.asarray(measured[parent], dtype=np.int64).reshape(lattice.shape(parent))
+        sums = all_sums(lattice, table, parent, masks)
         for mask in masks:
-            tables[mask] = have[mask].astype(np.float64) / weights[source]
+            tables[mask] = sums[mask].astype(np.float64) / weights[parent]
     return tables
 
 
-def source_of(lattice: Lattice, weights: Mapping[int, int], mask: int) -> int:
-    """The measured cuboid that gives another with least variance."""
+def _best_parent(lattice: Lattice, weights: Mapping[int, int], mask: int) -> int:
+    """The measured cuboid whose sums give another with least variance."""
     found = [c for c in weights if lattice.computable(mask, of=c)]
     if not found:
         raise InputError(
@@ -381,17 +379,16 @@ def usable(
     masks = [lattice.mask(names) for names in choice.sets]
     family = Family(lattice, [*masks, *published, *known])
     blocks = _blocks(choice, family, known)
-    told: dict[int, bool] = {}
 
-    def tells(mask: int) -> bool:
-        if mask not in told:
-            told[mask] = mask in family.index and all(
-                np.isfinite(blocks[family.index[low]]) or 1 in lattice.shape(low)
-                for low in lattice.below(mask)
-            )
-        return told[mask]
+    @cache
+    def estimable(mask: int) -> bool:
+        return mask in family.index and all(
+            np.isfinite(blocks[family.index[low]]) or 1 in lattice.shape(low) for low in lattice.below(mask)
+        )
 
-    made = [f for f in zeros_below(lattice, facts, lattice.maximal(published), MOST_FACTS) if tells(f.mask)]
+    made = [
+        f for f in zeros_below(lattice, facts, lattice.maximal(published), MOST_FACTS) if estimable(f.mask)
+    ]
     if len(made) > MOST_FACTS:
         raise RefusedError(
             f"{len(made):,} or more public sums of cells: expected at most {MOST_FACTS:,} in one least-squares fit. With nonnegative=True "
@@ -461,7 +458,7 @@ class Conditions:
 
     @cached_property
     def inverse(self) -> Floats | None:
-        """The inverse of that on what the facts tell; those that follow from known tables or others count once."""
+        """The pseudo-inverse of :attr:`dense`: facts that follow from known tables or from others count once."""
         if self.dense is None:
             return None
         sizes, vectors = np.linalg.eigh((self.dense + self.dense.T) / 2)

@@ -214,11 +214,11 @@ class CubeRelease(Release):
         return cube_table(self.domain, self.lattice.names(mask), self._sum(mask, self.estimates), *errors)
 
     def _sum(self, mask: int, tables: Sequence[Any]) -> Floats:
-        source = self.lattice.source(mask, self._places)
-        if source is None:
+        parent = self.lattice.parent(mask, self._places)
+        if parent is None:
             raise self._unknown(mask)
-        table = np.asarray(tables[self._places[source]]).reshape(self.lattice.shape(source))
-        return np.asarray(summed(self.lattice, table, source, mask)).ravel()
+        table = np.asarray(tables[self._places[parent]]).reshape(self.lattice.shape(parent))
+        return np.asarray(summed(self.lattice, table, parent, mask)).ravel()
 
     def _linear_errors(self, mask: int) -> tuple[float | Floats, float | Floats]:
         noise, factor = self.record["noise"], self._factor(mask)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from policygraph.errors import RefusedError
-from policygraph.estimation.cubes.cells import Fact, summed
+from policygraph.estimation.cubes.cells import Fact, places, summed, union
 from policygraph.estimation.optimise import cp_solver, flow_between
 from policygraph.transforms.cuboids.lattice import Floats, Ints, Lattice
 
@@ -101,14 +101,14 @@ def chain(masks: Sequence[int]) -> list[int] | None:
     ([3, 6, 12], None)
     """
     for start in masks:
-        order, union = [start], start
+        order, together = [start], start
         rest = [mask for mask in masks if mask != start]
         while rest:
-            fits = [mask for mask in rest if any(mask & union & ~before == 0 for before in order)]
+            fits = [mask for mask in rest if any(mask & together & ~before == 0 for before in order)]
             if not fits:
                 break
             order.append(fits[0])
-            union |= fits[0]
+            together |= fits[0]
             rest.remove(fits[0])
         if not rest:
             return order
@@ -172,11 +172,11 @@ def _costs(pooled: Floats) -> Ints:
     return np.asarray(np.rint(PREFERENCE * (1 - 2 * (pooled - np.floor(pooled)))), dtype=np.int64)
 
 
-def _pooled(lattice: Lattice, top: int, values: Floats, closed: Bools, union: int) -> tuple[Floats, Bools]:
+def _pooled(lattice: Lattice, top: int, values: Floats, closed: Bools, together: int) -> tuple[Floats, Bools]:
     """Sums to a cuboid, and which of its cells are closed. Float errors of a whole number must not open it to rounding."""
-    made = summed(lattice, values, top, union).reshape(-1)
+    made = summed(lattice, values, top, together).reshape(-1)
     nearest = np.rint(made)
-    shut = summed(lattice, (~closed).astype(np.int64), top, union).reshape(-1) == 0
+    shut = summed(lattice, (~closed).astype(np.int64), top, together).reshape(-1) == 0
     return np.where(np.abs(made - nearest) < 1e-6, nearest, made), shut
 
 
@@ -184,17 +184,17 @@ def _joined(
     lattice: Lattice, top: int, values: Floats, closed: Bools, one: tuple[int, Ints], other: tuple[int, Ints]
 ) -> Ints:
     """The table of all attributes of two tables with exactly these two as its sums, by a flow."""
-    union = one[0] | other[0]
-    if lattice.size(union) > FLOW_CELLS:
+    together = one[0] | other[0]
+    if lattice.size(together) > FLOW_CELLS:
         raise RefusedError(
             f"keeping the known tables {list(lattice.names(one[0]))} and {list(lattice.names(other[0]))} needs a flow over "
-            f"{lattice.size(union):,} cells: expected at most {FLOW_CELLS:,}. State fewer known tables, or leave out nonnegative and whole.",
+            f"{lattice.size(together):,} cells: expected at most {FLOW_CELLS:,}. State fewer known tables, or leave out nonnegative and whole.",
             code="cubes.flow",
-            value=lattice.size(union),
+            value=lattice.size(together),
         )
-    pooled, shut = _pooled(lattice, top, values, closed, union)
-    tails = _places(lattice, union, one[0])
-    heads = _places(lattice, union, other[0])
+    pooled, shut = _pooled(lattice, top, values, closed, together)
+    tails = places(lattice, together, one[0])
+    heads = places(lattice, together, other[0])
     heights = lattice.size(one[0]), lattice.size(other[0])
     for wider in WIDER:
         low, high = _ranges(pooled, shut, wider)
@@ -212,16 +212,8 @@ def _joined(
             if flow is None:
                 continue
             low[open_] += flow
-        return low.reshape(lattice.shape(union))
+        return low.reshape(lattice.shape(together))
     raise _no_table()
-
-
-def _places(lattice: Lattice, at: int, mask: int) -> Ints:
-    """For each cell of a cuboid the cell of a smaller one that it belongs to."""
-    grid = np.arange(lattice.size(mask), dtype=np.int64).reshape(
-        [lattice.domain.shape[axis] if mask >> axis & 1 else 1 for axis in lattice.axes(at)]
-    )
-    return np.broadcast_to(grid, lattice.shape(at)).reshape(-1)
 
 
 def _searched(
@@ -236,28 +228,26 @@ def _searched(
     """Keep any known sums, by CP-SAT over the cells of the attributes they have."""
     from ortools.sat.python import cp_model
 
-    union = 0
-    for mask in [*kept, *(fact.mask for fact in facts)]:
-        union |= mask
-    if lattice.size(union) > PROGRAM_CELLS:
+    together = union([*kept, *(fact.mask for fact in facts)])
+    if lattice.size(together) > PROGRAM_CELLS:
         raise RefusedError(
-            f"the known sums over {list(lattice.names(union))} form no chain of tables, and their {lattice.size(union):,} cells are "
+            f"the known sums over {list(lattice.names(together))} form no chain of tables, and their {lattice.size(together):,} cells are "
             f"too many to search for whole numbers: expected at most {PROGRAM_CELLS:,}. State fewer known sums, or leave out "
             "nonnegative and whole.",
             code="cubes.search",
-            value=lattice.size(union),
+            value=lattice.size(together),
         )
-    pooled, shut = _pooled(lattice, top, values, closed, union)
+    pooled, shut = _pooled(lattice, top, values, closed, together)
     for wider in WIDER:
         model = cp_model.CpModel()
         low, high = _ranges(pooled, shut, wider)
         cells = [model.new_int_var(int(a), int(b), "") for a, b in zip(low, high, strict=True)]
         for mask in kept:
-            place = _places(lattice, union, mask)
+            place = places(lattice, together, mask)
             for row, value in enumerate(tables[mask].reshape(-1).tolist()):
                 model.add(sum(cells[i] for i in np.flatnonzero(place == row).tolist()) == value)
         for fact in facts:
-            place = _places(lattice, union, fact.mask)
+            place = places(lattice, together, fact.mask)
             terms = [
                 coefficient * sum(cells[i] for i in np.flatnonzero(place == cell).tolist())
                 for cell, coefficient in zip(fact.cells.tolist(), fact.coefficients.tolist(), strict=True)
@@ -271,7 +261,7 @@ def _searched(
         solver.parameters.relative_gap_limit = 0.01
         if solver.solve(model) in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             made = np.array([solver.value(cell) for cell in cells], dtype=np.int64)
-            return union, made.reshape(lattice.shape(union))
+            return together, made.reshape(lattice.shape(together))
     raise _no_table()
 
 

@@ -97,8 +97,8 @@ class PublicDegrees:
             )
         sides = {side: np.full(network.order, UNKNOWN, dtype=np.int64) for side in ("both", "out", "in")}
         for fact in policy.constraints:
-            if isinstance(fact, Degrees) and (told := fact.values(network)) is not None:
-                sides[fact.side][fact.positions(network)] = told
+            if isinstance(fact, Degrees) and (published := fact.values(network)) is not None:
+                sides[fact.side][fact.positions(network)] = published
         if network.directed:
             found = cls(network, sides["out"], sides["in"])
         else:

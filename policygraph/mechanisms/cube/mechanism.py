@@ -467,9 +467,9 @@ def margins(lattice: Lattice, table: Any, masks: Sequence[int]) -> Mapping[int, 
         found = table.cuboids([lattice.names(mask) for mask in masks])
         return {mask: found[lattice.names(mask)].reshape(lattice.shape(mask)) for mask in masks}
     for mask in sorted(set(masks), key=lambda m: (-lattice.level(m), -lattice.size(m), m)):
-        source = lattice.source(mask, out)
-        if source is not None:
-            have, axes = out[source], lattice.axes(source)
+        parent = lattice.parent(mask, out)
+        if parent is not None:
+            have, axes = out[parent], lattice.axes(parent)
         else:
             have, axes = whole, tuple(range(lattice.order))
         gone = tuple(at for at, axis in enumerate(axes) if not mask >> axis & 1)

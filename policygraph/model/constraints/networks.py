@@ -127,15 +127,15 @@ def _together(nodes: Any, equals: Any) -> tuple[Any, Any]:
     """Nodes and their degrees as two lists, whichever way they were given."""
     if isinstance(nodes, Iterable) and not isinstance(nodes, (str, Mapping)):
         nodes = [node.item() if isinstance(node, np.generic) else node for node in nodes]
-    told = _pairs(nodes)
-    if _pairs(equals) is not None or (told is not None and equals is not None):
+    named = _pairs(nodes)
+    if _pairs(equals) is not None or (named is not None and equals is not None):
         # Beside "all" a mapping that lacks a node would quietly make fewer degrees public than was meant.
         raise InputError(
             "degrees: equals has nodes in it: expected a list of values in the order of the nodes. A mapping from nodes to "
             "degrees goes alone, and first: pg.Degrees(dict(graph.degree())).",
             code="constraint.degrees",
         )
-    return (nodes, equals) if told is None else (list(told), list(told.values()))
+    return (nodes, equals) if named is None else (list(named), list(named.values()))
 
 
 @dataclass(frozen=True, init=False)

@@ -247,7 +247,7 @@ class Task:
         return made
 
     def plain(self, masks: Sequence[int], weights: Sequence[float]) -> Floats:
-        """Variance of a cell of each published cuboid, summed from its best measured source."""
+        """Variance of a cell of each published cuboid, summed from its best measured parent."""
         return self._of_measured(masks, weights, fitted=False, at=self.published)
 
     def fitted(

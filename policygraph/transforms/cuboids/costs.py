@@ -72,7 +72,7 @@ def known_blocks(family: Family, known: Iterable[int]) -> np.ndarray[tuple[int],
 
 
 def block_variances(family: Family, precisions: Floats, known: Iterable[int] = ()) -> Floats:
-    """Variance of every interaction block after least squares: 0 where it is known, infinite where nothing tells it."""
+    """Variance of every interaction block after least squares: 0 where it is known, infinite where it was not measured."""
     q = block_precisions(family, precisions)
     with np.errstate(divide="ignore"):
         out: Floats = 1.0 / q
@@ -117,7 +117,7 @@ def cells_of_blocks(family: Family, blocks: Floats) -> Floats:
 
 
 def plain_factors(family: Family, precisions: Floats, known: Iterable[int] = ()) -> Floats:
-    """Variance of a cell of every cuboid when each is summed from its best measured source, in units of the noise.
+    """Variance of a cell of every cuboid when each is summed from its best measured parent, in units of the noise.
 
     Examples
     --------

@@ -110,7 +110,7 @@ class Lattice:
                 return
             low = (low - mask) & mask
 
-    def source(self, mask: int, given: Iterable[int]) -> int | None:
+    def parent(self, mask: int, given: Iterable[int]) -> int | None:
         """The smallest of some cuboids from which one can be computed; None when there is none."""
         found = [c for c in given if self.computable(mask, of=c)]
         return min(found, key=lambda c: (self.size(c), c), default=None)
@@ -130,14 +130,14 @@ class Lattice:
         """
         there, out = [start], []
         for mask in sorted(set(wanted), key=lambda c: (-self.level(c), -self.size(c), c)):
-            source = self.source(mask, there)
-            if source is None:
+            parent = self.parent(mask, there)
+            if parent is None:
                 raise InputError(
                     f"cuboid {list(self.names(mask))} cannot be computed from {list(self.names(start))}.",
                     code="cubes.not-computable",
                     value=self.names(mask),
                 )
-            out.append((mask, source))
+            out.append((mask, parent))
             if mask != start:
                 there.append(mask)
         return out
