@@ -27,55 +27,47 @@ MOST_VALUES = 2**62
 """Most values of one attribute."""
 
 
+def _wrong_labels(message: str, value: Any) -> InputError:
+    return InputError(message, code="domain.labels", value=value)
+
+
 def _read_labels(where: str, given: int | Sequence[Label]) -> Labels:
-    if isinstance(given, (bool, str, bytes)):
-        raise InputError(
-            f"{where} = {given!r}: expected a list of labels or how many values there are.",
-            code="domain.labels",
-            value=given,
-        )
-    if isinstance(given, (int, np.integer)):
+    if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
         if not 1 <= given <= MOST_VALUES:
             expected = (
-                "at least one value" if given < 1 else "at most 2^62 values, which an index can tell apart"
+                "at least one value" if given < 1 else "at most 2^62 values, so that an index fits 64 bits"
             )
-            raise InputError(f"{where} = {given}: expected {expected}.", code="domain.labels", value=given)
+            raise _wrong_labels(f"{where} = {given}: expected {expected}.", given)
         return range(int(given))
     if isinstance(given, range) and given.start == 0 and given.step == 1 and len(given) > 0:
         return given
     try:
+        if isinstance(given, (bool, str, bytes)):
+            raise TypeError
         # Numbers of numpy are taken as the plain ones that they stand for.
         labels = tuple(label.item() if isinstance(label, np.generic) else label for label in given)
     except TypeError:
-        raise InputError(
-            f"{where} = {given!r}: expected a list of labels or how many values there are.",
-            code="domain.labels",
-            value=given,
+        raise _wrong_labels(
+            f"{where} = {given!r}: expected a list of labels or how many values there are.", given
         ) from None
     if not labels:
-        raise InputError(f"{where} = []: expected at least one label.", code="domain.labels", value=given)
+        raise _wrong_labels(f"{where} = []: expected at least one label.", given)
     for label in labels:
         if not isinstance(label, (str, int, float, bool)):
             hint = " networkx.convert_node_labels_to_integers(graph) gives nodes plain names."
-            raise InputError(
-                f"{where} has the label {label!r}: expected text or a number."
-                + (hint if where == "network.nodes" else ""),
-                code="domain.labels",
-                value=label,
-            )
+            message = f"{where} has the label {label!r}: expected text or a number."
+            raise _wrong_labels(message + (hint if where == "network.nodes" else ""), label)
         if isinstance(label, float) and not isfinite(label):
-            raise InputError(
+            raise _wrong_labels(
                 f"{where} has the label {label}, which is no number: expected text such as 'none' instead.",
-                code="domain.labels",
-                value=label,
+                label,
             )
     if any(isinstance(label, bool) for label in labels) and any(
         type(label) is int or (type(label) is float and label in (0.0, 1.0)) for label in labels
     ):
-        raise InputError(
+        raise _wrong_labels(
             f"{where} has true or false beside whole numbers, and 1 in the data could mean either: expected one kind.",
-            code="domain.labels",
-            value=labels,
+            labels,
         )
     seen: set[Label] = set()
     texts: set[str] = set()

@@ -128,7 +128,7 @@ def test_least_squares_twice_is_once():
 
 def test_nothing_is_made_up_where_nothing_was_measured():
     lattice = Lattice(domain_of((2, 3)))
-    with pytest.raises(InputError, match="tells the interaction") as caught:
+    with pytest.raises(InputError, match="cannot be estimated") as caught:
         fit(lattice, choice_of(lattice, {1: 1, 2: 1}), {1: [1, 2], 2: [1, 1, 1]}, [3])
     assert caught.value.code == "cubes.not-computable"
     with pytest.raises(InputError, match="cannot be computed"):

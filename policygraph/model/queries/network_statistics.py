@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -23,11 +23,20 @@ class NetworkStatistic(Query):
 
     domain: Network
 
+    simple_only: ClassVar[bool] = False
+    """Whether the network has to be undirected, without loops and multiple edges."""
+
     def __init__(self, domain: Network) -> None:
         super().__init__(domain)
         if not isinstance(domain, Network):
             raise InputError(
                 "a network statistic needs a network, not a table.", code="query.domain", value=domain
+            )
+        if self.simple_only and (domain.directed or domain.loops or domain.multiple):
+            raise InputError(
+                f"{type(self).__name__} of {domain!r}: expected an undirected network without loops and multiple edges.",
+                code="query.domain",
+                value=domain,
             )
 
     @abstractmethod
@@ -67,14 +76,6 @@ class NetworkStatistic(Query):
             "mechanism, or with pg.StatisticNoise(), which scale the noise to a bound of its own.",
             code="query.not-linear",
         )
-
-    def _simple(self) -> None:
-        if self.domain.directed or self.domain.loops or self.domain.multiple:
-            raise InputError(
-                f"{type(self).__name__} of {self.domain!r}: expected an undirected network without loops and multiple edges.",
-                code="query.domain",
-                value=self.domain,
-            )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.domain!r})"
@@ -118,7 +119,7 @@ class DegreeTail(NetworkStatistic):
     domain
         The network.
     largest
-        Last degree that is told apart; by default the largest possible one.
+        Last degree that is counted by itself; by default the largest possible one.
     side
         ``"both"`` in an undirected network, ``"in"`` or ``"out"`` in a directed one.
 
@@ -164,7 +165,24 @@ class DegreeTail(NetworkStatistic):
         return {"statistic": "degree tail", "largest": self.largest, "side": self.side}
 
 
-class Wedges(NetworkStatistic):
+class _Total(NetworkStatistic):
+    """One number of an undirected simple network."""
+
+    simple_only = True
+    counted: ClassVar[str]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return (Part(self.counted, (), 1),)
+
+    def part_labels(self, part: int) -> list[Any]:
+        return []
+
+    def to_spec(self) -> dict[str, Any]:
+        return {"statistic": self.counted}
+
+
+class Wedges(_Total):
     """How many paths of two edges an undirected simple network has.
 
     Examples
@@ -173,26 +191,14 @@ class Wedges(NetworkStatistic):
     [3]
     """
 
-    def __init__(self, domain: Network) -> None:
-        super().__init__(domain)
-        self._simple()
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        return (Part("wedges", (), 1),)
-
-    def part_labels(self, part: int) -> list[Any]:
-        return []
+    counted = "wedges"
 
     def of_edges(self, tail: Ints, head: Ints, times: Ints) -> Ints:
         degree = _degrees(self.domain, "both", tail, head, times)
         return np.array([int((degree * (degree - 1) // 2).sum())], dtype=np.int64)
 
-    def to_spec(self) -> dict[str, Any]:
-        return {"statistic": "wedges"}
 
-
-class Triangles(NetworkStatistic):
+class Triangles(_Total):
     """How many triangles an undirected simple network has.
 
     Examples
@@ -201,16 +207,7 @@ class Triangles(NetworkStatistic):
     [1]
     """
 
-    def __init__(self, domain: Network) -> None:
-        super().__init__(domain)
-        self._simple()
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        return (Part("triangles", (), 1),)
-
-    def part_labels(self, part: int) -> list[Any]:
-        return []
+    counted = "triangles"
 
     def of_edges(self, tail: Ints, head: Ints, times: Ints) -> Ints:
         from scipy import sparse
@@ -224,9 +221,6 @@ class Triangles(NetworkStatistic):
         low, high = np.where(up, tail, head), np.where(up, head, tail)
         matrix = sparse.csr_array((np.ones(len(low), dtype=np.int64), (low, high)), shape=(n, n))
         return np.array([int((matrix @ matrix).multiply(matrix).sum())], dtype=np.int64)
-
-    def to_spec(self) -> dict[str, Any]:
-        return {"statistic": "triangles"}
 
 
 def fixed_order(cells: Any) -> Ints:
@@ -280,9 +274,10 @@ class ProjectedDegreeTail(NetworkStatistic):
     [3, 1]
     """
 
+    simple_only = True
+
     def __init__(self, domain: Network, cap: int) -> None:
         super().__init__(domain)
-        self._simple()
         self.cap = _whole(cap, domain.order - 1, "cap")
 
     @property
@@ -301,32 +296,6 @@ class ProjectedDegreeTail(NetworkStatistic):
 
     def to_spec(self) -> dict[str, Any]:
         return {"statistic": "projected degree tail", "cap": self.cap}
-
-
-def statistic_from_spec(domain: Network, spec: dict[str, Any]) -> NetworkStatistic:
-    """Make a statistic from its plain form (the inverse of ``to_spec``).
-
-    Examples
-    --------
-    >>> statistic_from_spec(Network(4), {"statistic": "triangles"})
-    Triangles(Network(4 nodes, undirected))
-    """
-    kind = spec["statistic"]
-    if kind == "degree tail":
-        return DegreeTail(domain, spec.get("largest"), side=spec.get("side"))
-    if kind == "projected degree tail":
-        return ProjectedDegreeTail(domain, spec["cap"])
-    if kind == "projected mixing":
-        return ProjectedMixing(domain, spec["groups"], spec["caps"])
-    if kind == "joint degrees":
-        return JointDegrees(domain, spec.get("largest", 0))
-    if kind in ("wedges", "triangles"):
-        return Wedges(domain) if kind == "wedges" else Triangles(domain)
-    raise InputError(
-        f"statistic {kind!r}: expected degree tail, joint degrees, projected degree tail, projected mixing, wedges or triangles.",
-        code="query.spec",
-        value=kind,
-    )
 
 
 class ProjectedMixing(NetworkStatistic):
@@ -356,11 +325,12 @@ class ProjectedMixing(NetworkStatistic):
     other count (``docs/explanation/proofs/networks.md``, Theorem 10).
     """
 
+    simple_only = True
+
     def __init__(
         self, domain: Network, groups: Sequence[Label] | Mapping[Any, Label], cap: int | Sequence[int]
     ) -> None:
         super().__init__(domain)
-        self._simple()
         self._mixing = MixingQuery(domain, groups)
         height = self._mixing.height
         given = [cap] * height if isinstance(cap, (int, np.integer)) else list(cap)
@@ -445,7 +415,7 @@ class JointDegrees(NetworkStatistic):
     domain
         An undirected simple network.
     largest
-        Last degree that is told apart. The noise grows with it, not with the number of nodes.
+        Last degree that is counted by itself. The noise grows with it, not with the number of nodes.
 
     Examples
     --------
@@ -458,21 +428,11 @@ class JointDegrees(NetworkStatistic):
     largest - 1) + 1 in all, since a node keeps its place once its degree has reached ``largest`` (``docs/explanation/proofs/networks.md``, Theorem 11).
     """
 
+    simple_only = True
+
     def __init__(self, domain: Network, largest: int) -> None:
         super().__init__(domain)
-        self._simple()
-        most = max(domain.order - 1, 1)
-        if (
-            isinstance(largest, bool)
-            or not isinstance(largest, (int, np.integer))
-            or not 1 <= largest <= most
-        ):
-            raise InputError(
-                f"largest={largest!r}: expected a whole number from 1 to {most}.",
-                code="query.degree",
-                value=largest,
-            )
-        self.largest = int(largest)
+        self.largest = _whole(largest, domain.order - 1, "largest")
 
     @property
     def reach(self) -> int:
@@ -498,3 +458,29 @@ class JointDegrees(NetworkStatistic):
 
     def to_spec(self) -> dict[str, Any]:
         return {"statistic": "joint degrees", "largest": self.largest}
+
+
+def statistic_from_spec(domain: Network, spec: dict[str, Any]) -> NetworkStatistic:
+    """Make a statistic from its plain form (the inverse of ``to_spec``).
+
+    Examples
+    --------
+    >>> statistic_from_spec(Network(4), {"statistic": "triangles"})
+    Triangles(Network(4 nodes, undirected))
+    """
+    kind = spec["statistic"]
+    if kind == "degree tail":
+        return DegreeTail(domain, spec.get("largest"), side=spec.get("side"))
+    if kind == "projected degree tail":
+        return ProjectedDegreeTail(domain, spec["cap"])
+    if kind == "projected mixing":
+        return ProjectedMixing(domain, spec["groups"], spec["caps"])
+    if kind == "joint degrees":
+        return JointDegrees(domain, spec.get("largest", 0))
+    if kind in ("wedges", "triangles"):
+        return Wedges(domain) if kind == "wedges" else Triangles(domain)
+    raise InputError(
+        f"statistic {kind!r}: expected degree tail, joint degrees, projected degree tail, projected mixing, wedges or triangles.",
+        code="query.spec",
+        value=kind,
+    )
