@@ -7,19 +7,17 @@ the tables say so. Proofs in ``docs/explanation/proofs/measures.md``.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from policygraph.arrow import to_numpy
 from policygraph.errors import InputError
 from policygraph.model.measure import Measure
-from policygraph.output import replacing
-from policygraph.release.release import Release, Table, _free, _writing, plain
+from policygraph.release.release import Release, Table, _free
 
 Floats = npt.NDArray[np.float64]
 UNDEFINED = "undefined: the count is not clearly positive"
@@ -42,6 +40,29 @@ class AverageTable(Table):
     low_95: Floats = field(default_factory=lambda: np.zeros(0))
     high_95: Floats = field(default_factory=lambda: np.zeros(0))
     defined: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+
+    @property
+    def _notes(self) -> list[str | None]:
+        return [None if known else UNDEFINED for known in self.defined.tolist()]
+
+    def to_dict(self) -> dict[str, Any]:
+        plain = super().to_dict()
+        ends = {"values": self.values, "low_95": self.low_95, "high_95": self.high_95}
+        kept = {key: plain[key] for key in ("name", "columns")}
+        return kept | {key: _or_none(values) for key, values in ends.items()} | {"note": self._notes}
+
+    def summary(self) -> str:
+        gone = int((~self.defined).sum())
+        noise = "none"
+        if gone < len(self.defined):
+            noise = f"95 % within {np.nanmin(self.within_95):.4g} to {np.nanmax(self.within_95):.4g}"
+        note = f"; {gone:,} undefined, since the count is not clearly positive" if gone else ""
+        return f"{self.name}: {len(self.values):,} values, {noise}{note}"
+
+
+def _or_none(values: Any) -> list[Any]:
+    """Numbers as a list, None where there is none."""
+    return [None if x != x else x for x in np.asarray(values).tolist()]
 
 
 def ratio_intervals(
@@ -175,9 +196,9 @@ class MeasureRelease(Release):
         for table in tables:
             height = len(table.values)
             if isinstance(table, AverageTable):
-                ends["low_95"] += [None if np.isnan(x) else x for x in table.low_95.tolist()]
-                ends["high_95"] += [None if np.isnan(x) else x for x in table.high_95.tolist()]
-                ends["note"] += [None if known else UNDEFINED for known in table.defined.tolist()]
+                ends["low_95"] += _or_none(table.low_95)
+                ends["high_95"] += _or_none(table.high_95)
+                ends["note"] += table._notes
             else:
                 for listed in ends.values():
                     listed += [None] * height
@@ -186,26 +207,16 @@ class MeasureRelease(Release):
             made = made.append_column(_free(column, names), pa.array(values, kind))
         return made
 
-    def to_json(self, path: str | Path | None = None, *, values: bool = True) -> str:
-        data = json.loads(super().to_json(values=False))
-        if values:
-            data["tables"] = [_plain_table(table) for table in self.tables]
-        text = json.dumps(data, indent=2, ensure_ascii=False)
-        if path is not None:
-            with _writing(path), replacing(path) as draft:
-                draft.write_text(text + "\n", encoding="utf-8")
-        return text
-
     @classmethod
     def of_table(cls, table: Any, record: Mapping[str, Any]) -> MeasureRelease:
         """Read a release back from its Arrow table; averages are worked out again from sums and counts."""
         measure = Measure.from_spec(dict(record["query"]["measure"]))
         names = list(dict.fromkeys(c for part in record["parts"] for c in part["columns"]))
-        column = table.column(_free("value", names))
+        value = _free("value", names)
         tables: list[Table] = []
         start = 0
         for part in record["parts"]:
-            piece = slice(start, start + part["height"])
+            piece = table.slice(start, part["height"])
             start += part["height"]
             if part["kind"] == "average":
                 sums, counts = tables[-2], tables[-1]
@@ -214,48 +225,8 @@ class MeasureRelease(Release):
                     average_table(measure, counts, off, tuple(part["spread"]), tuple(part["reach"]))
                 )
                 continue
-            values = column.slice(piece.start, part["height"]).to_numpy()
-            labels = tuple(
-                table.column(c).slice(piece.start, part["height"]).to_numpy() for c in part["columns"]
-            )
-            tables.append(
-                Table(
-                    part["name"],
-                    tuple(part["columns"]),
-                    labels,
-                    values,
-                    part["standard_deviation"],
-                    part["within_95"],
-                )
-            )
+            values = to_numpy(piece.column(value))
+            labels = tuple(to_numpy(piece.column(c)) for c in part["columns"])
+            errors = part["standard_deviation"], part["within_95"]
+            tables.append(Table(part["name"], tuple(part["columns"]), labels, values, *errors))
         return cls(tuple(tables), record)
-
-    def __str__(self) -> str:
-        lines = [line for line in super().__str__().splitlines() if not line.startswith("average of")]
-        for table in self.tables:
-            if isinstance(table, AverageTable):
-                known = int(table.defined.sum())
-                widest = (
-                    f"95 % within {np.nanmin(table.within_95):.4g} to {np.nanmax(table.within_95):.4g}"
-                    if known
-                    else "none"
-                )
-                gone = len(table.defined) - known
-                note = f"; {gone:,} undefined, since the count is not clearly positive" if gone else ""
-                lines.append(f"{table.name}: {len(table.values):,} values, {widest}{note}")
-        return "\n".join(lines)
-
-
-def _plain_table(table: Table) -> dict[str, Any]:
-    def listed(values: Any) -> Any:
-        return [None if x != x else x for x in np.asarray(values).tolist()]
-
-    out: dict[str, Any] = {
-        "name": table.name,
-        "columns": {c: np.asarray(x).tolist() for c, x in zip(table.columns, table.labels, strict=True)},
-        "values": listed(table.values),
-    }
-    if isinstance(table, AverageTable):
-        notes = [None if known else UNDEFINED for known in table.defined.tolist()]
-        return out | {"low_95": listed(table.low_95), "high_95": listed(table.high_95), "note": notes}
-    return out | {"standard_deviation": plain(table.deviation), "within_95": plain(table.within_95)}

@@ -66,6 +66,24 @@ class Table:
     deviation: float | Floats
     within_95: float | Floats
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain form, as JSON holds it."""
+        labels = zip(self.columns, self.labels, strict=True)
+        return {
+            "name": self.name,
+            "columns": {column: np.asarray(listed).tolist() for column, listed in labels},
+            "values": np.asarray(self.values).tolist(),
+            "standard_deviation": plain(self.deviation),
+            "within_95": plain(self.within_95),
+        }
+
+    def summary(self) -> str:
+        """One line for people: how many values, and how noisy they are."""
+        return (
+            f"{self.name}: {len(self.values):,} values, standard deviation {_range(self.deviation, '.4g')}, "
+            f"95 % within {_range(self.within_95, 'g')}"
+        )
+
 
 @dataclass(frozen=True)
 class Release:
@@ -186,18 +204,7 @@ class Release:
         """Write the provenance, with the tables unless ``values`` is false; to a file when a path is given."""
         data = dict(self.record)
         if values:
-            data["tables"] = [
-                {
-                    "name": table.name,
-                    "columns": {
-                        c: np.asarray(x).tolist() for c, x in zip(table.columns, table.labels, strict=True)
-                    },
-                    "values": np.asarray(table.values).tolist(),
-                    "standard_deviation": plain(table.deviation),
-                    "within_95": plain(table.within_95),
-                }
-                for table in self.tables
-            ]
+            data["tables"] = [table.to_dict() for table in self.tables]
         text = json.dumps(data, indent=2, ensure_ascii=False)
         if path is not None:
             with _writing(path), replacing(path) as draft:
@@ -299,13 +306,7 @@ class Release:
 
     def __str__(self) -> str:
         head = [] if self.private else [NOT_PRIVATE]
-        lines = [*head, *self.sentences]
-        for table in self.tables:
-            lines.append(
-                f"{table.name}: {len(table.values):,} values, standard deviation {_range(table.deviation, '.4g')}, "
-                f"95 % within {_range(table.within_95, 'g')}"
-            )
-        return "\n".join(lines)
+        return "\n".join([*head, *self.sentences, *(table.summary() for table in self.tables)])
 
 
 @contextmanager
