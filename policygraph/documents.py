@@ -1,7 +1,7 @@
 """Text and JSON that somebody else wrote. Owns ``read_text`` and ``parse_json``.
 
-Both raise a ``ValueError`` or an ``OSError`` whose words can stand in a message; the caller knows what the document was to
-be, and gives the error its code.
+Both raise a ``ValueError`` or an ``OSError`` whose text fits into a message; the caller knows what the document should have
+been, and gives the error its code.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import os
 import stat
 from contextlib import suppress
 from typing import Any, NoReturn
-
-__all__ = ["MALFORMED", "parse_json", "read_text"]
 
 MOST_BYTES = 1 << 28
 """Largest text document that is read, 256 MiB: ``/dev/zero`` has no end."""
@@ -32,7 +30,7 @@ MALFORMED = (
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    r"""Read a text file in UTF-8, with or without a byte order mark; lines end as they end on any system.
+    r"""Read a text file in UTF-8, with or without a byte order mark; line ends of any system are accepted.
 
     Raises
     ------
@@ -60,7 +58,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 
 def _read(path: str | os.PathLike[str], most: int) -> bytes:
-    """Read a file, or a pipe into which somebody writes: nobody would be waited for without end and without a word."""
+    """Read a file, or a pipe that has a writer: without one, reading would block forever and silently."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
         kind, first = os.fstat(handle).st_mode, b""
@@ -111,4 +109,4 @@ def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _constant(word: str) -> NoReturn:
-    raise ValueError(f"it has {word}, which is no number of JSON")
+    raise ValueError(f"it has {word}, which is not a JSON number")

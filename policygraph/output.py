@@ -1,6 +1,6 @@
 """Files that are given away: whole or not at all. Owns :func:`replacing` and :func:`write_all`.
 
-A file is written under a name of its own beside its place, brought to the disk, and renamed. A full disk or a crash leaves what was there
+A file is written under a temporary name beside its place, synchronised to the disk, and renamed. A full disk or a crash leaves what was there
 before; nothing is written through a link.
 """
 
@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from policygraph.errors import InputError
-
-__all__ = ["check_place", "replacing", "write_all"]
 
 
 def check_place(path: str | os.PathLike[str]) -> None:

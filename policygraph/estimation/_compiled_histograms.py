@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.signedinteger]
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
@@ -35,9 +36,6 @@ def pool_lines(lines: Floats) -> Floats:
                 out[row, at] = mean[pool]
                 at += 1
     return out
-
-
-Places = npt.NDArray[np.signedinteger]
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]

@@ -24,6 +24,19 @@ from policygraph.transforms.incidence import (
 from policygraph.transforms.incidence.base import graph_of
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+ROUNDS = 1_000
+"""Most rounds; a round costs one solve, and a few dozen are usual. Beyond them negative cells are cut off."""
+SLACK = 1e-6
+"""A cell this much below 0 counts as 0."""
+LARGE = 150_000
+"""Cells of a general graph above which the first set is found by sweeps and the rounds are few."""
+LARGE_ROUNDS = 12
+SWEEPS = 200
+FACTOR = 1.9
+UNSOLVED = 0.5
+"""A solution that leaves more than this in a cell that should be 0 is none."""
 
 
 def round_in_order(values: Any, order: Ints, pieces: Ints | None = None, totals: Ints | None = None) -> Ints:
@@ -76,9 +89,6 @@ def round_in_order(values: Any, order: Ints, pieces: Ints | None = None, totals:
     return out
 
 
-Floats = npt.NDArray[np.float64]
-
-
 def isotonic_lines(cells: Any, shape: tuple[int, int, int], *, exact_total: bool) -> Ints:
     """Make noisy cells non-negative by the nearest non-decreasing prefix sums, line by line.
 
@@ -129,21 +139,6 @@ def _isotonic(lines: Ints) -> Floats:
     from policygraph.estimation._compiled_histograms import pool_lines
 
     return np.asarray(pool_lines(lines.astype(np.float64)))
-
-
-Bools = npt.NDArray[np.bool_]
-
-ROUNDS = 1_000
-"""Most rounds; a round costs one solve, and a few dozen are usual. Beyond them negative cells are cut off."""
-SLACK = 1e-6
-"""A cell this much below 0 counts as 0."""
-LARGE = 150_000
-"""Cells of a general graph above which the first set is found by sweeps and the rounds are few."""
-LARGE_ROUNDS = 12
-SWEEPS = 200
-FACTOR = 1.9
-UNSOLVED = 0.5
-"""A solution that leaves more than this in a cell that should be 0 is none."""
 
 
 def nearest_forest(cells: Any, order: Ints, above: Ints, fixed: Ints) -> Floats:

@@ -18,8 +18,6 @@ import numpy.typing as npt
 
 from policygraph.errors import InputError
 
-__all__ = ["Cells", "Domain", "Label", "Network"]
-
 Label = str | int | float | bool
 Labels = tuple[Label, ...] | range
 Cells = npt.NDArray[np.int64]

@@ -13,8 +13,6 @@ from typing import Any, Literal
 from policygraph.errors import InputError
 from policygraph.exact import Exact, as_fraction, show
 
-__all__ = ["MOST_LEVELS", "Measure"]
-
 MOST_LEVELS = 10**9
 """Most units between 0 and an end of the range; sums of levels then fit 64 bits for billions of records."""
 

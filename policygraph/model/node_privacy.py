@@ -15,8 +15,6 @@ from policygraph.model.domain import Network
 from policygraph.model.queries.base import fingerprint
 from policygraph.model.system import System
 
-__all__ = ["NodePrivacy"]
-
 OF_POLICIES = frozenset(
     {"at_most_records", "constraints", "definition", "graph", "moves", "strength", "with_strength", "without"}
 )

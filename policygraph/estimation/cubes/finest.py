@@ -24,6 +24,12 @@ SWEEPS = 2
 SCALINGS = 500
 SETTLED = 1e-11
 STEEPEST = 50.0
+PROGRAM_BASE = 1 << 14
+"""Cells of the finest table up to which deviations are minimised by linear programs."""
+PROGRAM_ENTRIES = 6_000_000
+"""Non-zero coefficients of such a program."""
+ITERATIONS = 200_000
+"""Steps of the simplex method, some minutes for the largest programs; a program that takes more is refused, on every machine alike."""
 
 
 def nonnegative_cells(
@@ -135,14 +141,6 @@ def scale_to(
                 worst = max(worst, fact.scale(lattice, top, x))
         if worst < SETTLED:
             return
-
-
-PROGRAM_BASE = 1 << 14
-"""Cells of the finest table up to which deviations are minimised by linear programs."""
-PROGRAM_ENTRIES = 6_000_000
-"""Non-zero coefficients of such a program."""
-ITERATIONS = 200_000
-"""Steps of the simplex method, some minutes for the largest programs; a program that takes more is refused, on every machine alike."""
 
 
 def away(lattice: Lattice, top: int, masks: Iterable[int]) -> Ints:

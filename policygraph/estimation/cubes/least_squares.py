@@ -25,6 +25,12 @@ from policygraph.transforms.cuboids.lattice import Family, Floats, Ints, Lattice
 MOST_ENTRIES = 40_000_000
 LARGEST = 1 << 31
 BITS = 49
+MOST_FACTS = 4_000
+"""Conditions of one fit, structural zeros counted in the largest published tables."""
+DENSE_WORK = 40_000_000
+"""Conditions times cells up to which variances of single cells are computed; beyond, those without the facts bound them."""
+TINY = 1e-10
+STEPS = 400
 
 
 def coordinates(lattice: Lattice, fact: Fact) -> dict[int, Ints]:
@@ -346,14 +352,6 @@ def _best_parent(lattice: Lattice, weights: Mapping[int, int], mask: int) -> int
             value=lattice.names(mask),
         )
     return min(found, key=lambda c: (lattice.size(c) / weights[c] ** 2, c))
-
-
-MOST_FACTS = 4_000
-"""Conditions of one fit, structural zeros counted in the largest published tables."""
-DENSE_WORK = 40_000_000
-"""Conditions times cells up to which variances of single cells are computed; beyond, those without the facts bound them."""
-TINY = 1e-10
-STEPS = 400
 
 
 def _blocks(choice: Choice, family: Family, known: Iterable[int]) -> Floats:

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+EMPTY = -1
+
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _first_at_most(needs: Any, low: Any, value: Any) -> Any:
@@ -101,9 +103,6 @@ def fill_inside(needs: Any, order: Any, tails: Any, heads: Any) -> Any:
         needs[low] = wanted - count
         used = last
     return used
-
-
-EMPTY = -1
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]

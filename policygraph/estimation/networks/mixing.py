@@ -21,6 +21,15 @@ from policygraph.model.queries.networks import MixingQuery
 Ints = npt.NDArray[np.int64]
 SCALE = 1000
 """Distances are measured in thousandths."""
+Floats = npt.NDArray[np.float64]
+LARGE = 1 << 40
+SWEEPS = 1000
+SEARCHED = 30.0
+"""Deterministic time of the solver, about seconds of an ordinary machine: the same result on every machine."""
+ROUNDS = 60
+"""Most times that conditions of large degrees are added."""
+PROGRAM_COUNTS = 400
+"""Up to so many undirected counts the nearest ones are found by an integer program; beyond, by flow and rounding of halves."""
 
 
 def transport(target: Any, rows: Any, columns: Any, low: Ints, high: Ints) -> Ints | None:
@@ -253,17 +262,6 @@ def violated(query: MixingQuery, degrees: PublicDegrees, values: Ints) -> list[C
                 need = int(mine[: at + 1].sum())
                 found.append(Cut(tuple(where[g].tolist()), tuple(ends.tolist()), tuple(limit), need))
     return found
-
-
-Floats = npt.NDArray[np.float64]
-LARGE = 1 << 40
-SWEEPS = 1000
-SEARCHED = 30.0
-"""Deterministic time of the solver, about seconds of an ordinary machine: the same result on every machine."""
-ROUNDS = 60
-"""Most times that conditions of large degrees are added."""
-PROGRAM_COUNTS = 400
-"""Up to so many undirected counts the nearest ones are found by an integer program; beyond, by flow and rounding of halves."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,6 +28,12 @@ from policygraph.output import replacing
 from policygraph.release.release import Release
 
 Ints = npt.NDArray[np.int64]
+REPAIRS = 100
+"""Proposed switches for each edge in every stage that repairs."""
+EXACT_PAIRS = 3_000
+"""Up to so many node pairs counts that were not met are looked for by an exact program."""
+FAULT = 5
+"""A fault weighs more than what one switch can change in the counts."""
 
 
 def graph_of_edges(network: Network, edges: list[tuple[Any, Any]]) -> Any:
@@ -92,14 +98,6 @@ def ends_of(graph: Any) -> tuple[Ints, Ints, int]:
     at = {node: position for position, node in enumerate(graph.nodes)}
     ends = np.array([(at[u], at[v]) for u, v in graph.edges()], dtype=np.int64).reshape(-1, 2)
     return ends[:, 0], ends[:, 1], len(at)
-
-
-REPAIRS = 100
-"""Proposed switches for each edge in every stage that repairs."""
-EXACT_PAIRS = 3_000
-"""Up to so many node pairs counts that were not met are looked for by an exact program."""
-FAULT = 5
-"""A fault weighs more than what one switch can change in the counts."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -28,6 +28,8 @@ from policygraph.model.constraints.base import (
 )
 from policygraph.model.domain import Label
 
+LARGEST_COEFFICIENT = 1 << 31
+
 
 @dataclass(frozen=True)
 class Total(Constraint):
@@ -245,9 +247,6 @@ def Cell(equals: int | None = None, **labels: Label) -> Cells:  # noqa: N802
     {'cells': {'of': ['sex', 'age'], 'values': [['F', 0]]}}
     """
     return Cells(list(labels), [list(labels.values())], equals=None if equals is None else [equals])
-
-
-LARGEST_COEFFICIENT = 1 << 31
 
 
 @dataclass(frozen=True, init=False)

@@ -61,6 +61,8 @@ __all__ = [
 
 TOTAL_PAIRS = 5_000_000
 """Most node pairs of a network whose edges are counted by one row."""
+READERS = {"strategy": "policygraph.mechanisms.strategy:strategy_from_spec"}
+"""Readers of queries over tables that rooms above define, by the key that marks their plain form; loaded when one is met."""
 
 
 def total(domain: AnyDomain) -> Query:
@@ -95,10 +97,6 @@ def identity(domain: AnyDomain) -> Query:
     6
     """
     return AdjacencyQuery(domain) if isinstance(domain, Network) else CuboidQuery(domain, [domain.names])
-
-
-READERS = {"strategy": "policygraph.mechanisms.strategy:strategy_from_spec"}
-"""Readers of queries over tables that rooms above define, by the key that marks their plain form; loaded when one is met."""
 
 
 def from_spec(domain: AnyDomain, spec: dict[str, Any]) -> Query:

@@ -23,6 +23,9 @@ from policygraph.model.queries.base import Ints, Norm, Part, Query, whole_weight
 SHOWN = 16
 MOST_TABLES = 1 << 16
 """Most tables that :func:`all_cuboids` lists."""
+MOST_ENTRIES = 50_000_000
+LARGEST_ENTRY = 1 << 52
+"""Entries of the rows stay below this, so that differences and sums of columns never leave 64 bits."""
 
 
 class CuboidQuery(Query):
@@ -241,11 +244,6 @@ def all_cuboids(domain: Domain, *, up_to: int | None = None) -> CuboidQuery:
             value=number,
         )
     return CuboidQuery(domain, [s for k in range(most + 1) for s in combinations(domain.names, k)])
-
-
-MOST_ENTRIES = 50_000_000
-LARGEST_ENTRY = 1 << 52
-"""Entries of the rows stay below this, so that differences and sums of columns never leave 64 bits."""
 
 
 def contrast(n: int) -> Ints:

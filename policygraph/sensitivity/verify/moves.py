@@ -18,6 +18,19 @@ Vector = tuple[int, ...]
 
 STEPS = 15_000_000
 """The procedure is quadratic and worse: after so many comparisons of two vectors it gives up."""
+Table = dict[int, int]
+CLASSES = 16
+"""Up to so many classes of cells with different public sums the minimal moves are listed."""
+COMPARED = 4_000_000
+"""Most comparisons of two vectors for listing them."""
+LIFTS = 200_000
+"""Most ways to put the records of the minimal moves into kinds of cells."""
+ELIMINATION = 3_000_000
+"""Most steps for showing with fractions that a query is constant."""
+MULTISETS = 20_000
+"""Most partial sets of record changes that are looked at."""
+Part = tuple[tuple[int, int, int], Table]
+"""Class, kind and amount of some records, and the cells they are put into."""
 
 
 def naive_moves(rows: list[list[int]], width: int, most: int | None = None) -> list[Vector] | None:
@@ -90,20 +103,6 @@ def _kernel(rows: list[list[int]], width: int) -> list[list[int]]:
             columns[start], columns[live[0]] = columns[live[0]], columns[start]
             start += 1
     return [column[len(rows) :] for column in columns[start:]]
-
-
-Table = dict[int, int]
-
-CLASSES = 16
-"""Up to so many classes of cells with different public sums the minimal moves are listed."""
-COMPARED = 4_000_000
-"""Most comparisons of two vectors for listing them."""
-LIFTS = 200_000
-"""Most ways to put the records of the minimal moves into kinds of cells."""
-ELIMINATION = 3_000_000
-"""Most steps for showing with fractions that a query is constant."""
-MULTISETS = 20_000
-"""Most partial sets of record changes that are looked at."""
 
 
 @dataclass(frozen=True)
@@ -265,10 +264,6 @@ def _over(cells: list[int], amount: int, capacity: int | None, *, piled: bool) -
         each, more = divmod(left, len(cells))
         out = {cell: sign * (each + (at < more)) for at, cell in enumerate(cells)}
     return {cell: x for cell, x in out.items() if x}
-
-
-Part = tuple[tuple[int, int, int], Table]
-"""Class, kind and amount of some records, and the cells they are put into."""
 
 
 def _all_moves(kinds: Kinds, moves: Iterable[Vector], capacity: int | None) -> Iterator[list[Part]]:

@@ -22,6 +22,18 @@ NETWORKS = 1 << 16
 """Most other networks that are tried one by one."""
 
 Facts = Callable[[Table], Any]
+MATCHINGS = 20_000
+"""Most ways to match the records of two data sets that are tried."""
+TRIALS = 1_000_000
+"""Most sums of third data sets that are looked at."""
+ENTRIES = 2_000_000
+"""Most cells times public sums for which the change of each sum by each value is written down."""
+Value = int | None
+"""The cell of a record; None where it is absent."""
+Pairs = tuple[tuple[Value, Value], ...]
+SUBSETS = 1 << 18
+BASIS_CELLS = 10
+SOLVER = 20 * SECOND
 
 
 def is_pairwise(policy: Policy) -> bool:
@@ -65,18 +77,6 @@ def pair_neighbours(policy: Policy, before: Table, change: Table, facts: Facts) 
                     if facts({c: x for c, x in third.items() if x}) == goal:
                         return False
     return True
-
-
-MATCHINGS = 20_000
-"""Most ways to match the records of two data sets that are tried."""
-TRIALS = 1_000_000
-"""Most sums of third data sets that are looked at."""
-ENTRIES = 2_000_000
-"""Most cells times public sums for which the change of each sum by each value is written down."""
-
-Value = int | None
-"""The cell of a record; None where it is absent."""
-Pairs = tuple[tuple[Value, Value], ...]
 
 
 class Undecided(Exception):  # noqa: N818
@@ -214,11 +214,6 @@ class Matcher:
                     return True
             sums = made
         return zero in sums
-
-
-SUBSETS = 1 << 18
-BASIS_CELLS = 10
-SOLVER = 20 * SECOND
 
 
 def check_neighbours(policy: Policy, before: Table, after: Table) -> CheckResult:

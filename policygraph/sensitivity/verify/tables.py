@@ -20,6 +20,8 @@ from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.model.queries.matrices import MatrixQuery
 from policygraph.model.queries.networks import AdjacencyQuery, MixingQuery
 
+Table = dict[int, int]
+
 
 @dataclass(frozen=True)
 class CheckResult:
@@ -81,9 +83,6 @@ class Verification:
             open_ = " and ".join(c.name for c in self.checks if c.passed is None)
             end = f"nothing failed, but not everything could be checked again here: {open_} undecided"
         return "\n".join([*lines, end])
-
-
-Table = dict[int, int]
 
 
 def check_tables(policy: Policy, before: Table, after: Table) -> CheckResult:

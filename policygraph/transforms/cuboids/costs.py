@@ -25,6 +25,12 @@ from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.sensitivity.request import proved
 from policygraph.transforms.cuboids.lattice import Family, Floats, Ints, Lattice
 
+THIN = 0.1
+"""Below this share of entries that are not 0 a large matrix is held sparse."""
+LARGE = 1 << 20
+GUIDE_WORK = 20 * SECOND
+"""For the sensitivity of all candidates together under public facts: a guide, so that a bound will do."""
+
 
 def block_precisions(family: Family, precisions: Floats) -> Floats:
     """Precision of every interaction block from the precisions of the measured cuboids.
@@ -135,11 +141,6 @@ def plain_factors(family: Family, precisions: Floats, known: Iterable[int] = ())
     return out
 
 
-THIN = 0.1
-"""Below this share of entries that are not 0 a large matrix is held sparse."""
-LARGE = 1 << 20
-
-
 def shares(lattice: Lattice, blocks: Ints, candidates: Ints) -> Any:
     """What a unit of precision of each candidate C (column) is worth for each block S (row): 1 / cells of C without S, for S below C.
 
@@ -215,10 +216,6 @@ def _held(rows: Any, columns: Any, values: Floats, shape: tuple[int, int]) -> An
     made = np.zeros(shape)
     made[rows.astype(np.int64), columns.astype(np.int64)] = values
     return made
-
-
-GUIDE_WORK = 20 * SECOND
-"""For the sensitivity of all candidates together under public facts: a guide, so that a bound will do."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,6 +28,10 @@ MOST_CUBOIDS = 1 << 20
 """Largest down-closed family that is listed."""
 MOST_ATTRIBUTES = 62
 """A cuboid is held in one 64-bit integer."""
+ROOM = 1 << 16
+"""Most cells of a cuboid that is counted only so that others can be summed from it."""
+AT_ONCE = 1 << 26
+"""Cells of cuboids that are counted in one reading (512 MB)."""
 
 
 class Lattice:
@@ -252,12 +256,6 @@ def _too_many(count: int) -> RefusedError:
         code="cubes.too-many",
         value=count,
     )
-
-
-ROOM = 1 << 16
-"""Most cells of a cuboid that is counted only so that others can be summed from it."""
-AT_ONCE = 1 << 26
-"""Cells of cuboids that are counted in one reading (512 MB)."""
 
 
 @dataclass(frozen=True)

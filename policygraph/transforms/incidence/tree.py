@@ -34,6 +34,13 @@ from policygraph.transforms.incidence.base import (
     totals_are_exact,
 )
 
+LISTED = 50_000_000
+"""Most edges over which a stretch is computed."""
+MANY = 2_000_000
+"""Above this many edges a construction with a proved stretch is taken as it is."""
+Forest = tuple[Ints, Ints]
+"""Parent of each cell (-1 for roots) and an order with parents first."""
+
 
 class LineTransform(Reduction):
     """Prefix sums along one ordered attribute: the coordinate of an edge is the count of the cells up to it.
@@ -298,15 +305,6 @@ def rooted(size: int, u: Ints, v: Ints, roots: Ints) -> tuple[Ints, Ints]:
     if len(order) != size + 1:
         raise InputError("a component without root: expected one in each.", code="reduction.roots")
     return parent, order[1:].astype(np.int64)
-
-
-LISTED = 50_000_000
-"""Most edges over which a stretch is computed."""
-MANY = 2_000_000
-"""Above this many edges a construction with a proved stretch is taken as it is."""
-
-Forest = tuple[Ints, Ints]
-"""Parent of each cell (-1 for roots) and an order with parents first."""
 
 
 def spanning_transform(policy: Policy, totals: Totals = "auto") -> ForestTransform:
