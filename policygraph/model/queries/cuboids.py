@@ -8,10 +8,11 @@ sums over the others.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 from math import comb, prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,7 +29,47 @@ LARGEST_ENTRY = 1 << 52
 """Entries of the rows stay below this, so that differences and sums of columns never leave 64 bits."""
 
 
-class CuboidQuery(Query):
+class _SetQuery(Query):
+    """Integer answers about sets of attributes, each worked out from the table of counts of its set."""
+
+    domain: Domain
+    noun: ClassVar[str]
+
+    def __init__(
+        self, domain: Domain, sets: Iterable[Sequence[str]], weights: Sequence[int] | None = None
+    ) -> None:
+        super().__init__(domain)
+        noun = self.noun
+        if not isinstance(domain, Domain):
+            raise InputError(f"{noun}s need a table, not a network.", code="query.domain", value=domain)
+        self.sets: tuple[tuple[str, ...], ...] = tuple(
+            tuple(sorted(dict.fromkeys([names] if isinstance(names, str) else names), key=domain.axis))
+            for names in sets
+        )
+        if not self.sets:
+            raise InputError(f"{noun}s = []: expected at least one set of attributes.", code="query.empty")
+        if len(set(self.sets)) != len(self.sets):
+            raise InputError(
+                f"the same {noun} is asked for twice: expected each once.", code="query.duplicate"
+            )
+        self.weights = whole_weights((1,) * len(self.sets) if weights is None else weights, len(self.sets))
+
+    @abstractmethod
+    def from_tables(self, tables: Sequence[Ints]) -> Ints:
+        """Return the exact integer answers from the tables of ``sets``, in this order; they are not written to."""
+
+    def answer(self, table: Any) -> Ints:
+        cube = np.asarray(table, dtype=np.int64).reshape(self.domain.shape)
+        self.check_fits(cube)
+        tables = []
+        for names in self.sets:
+            keep = {self.domain.axis(name) for name in names}
+            rest = tuple(axis for axis in range(cube.ndim) if axis not in keep)
+            tables.append(cube.sum(axis=rest) if rest else cube.copy())
+        return self.from_tables(tables)
+
+
+class CuboidQuery(_SetQuery):
     """The tables of counts of some sets of attributes.
 
     Parameters
@@ -49,24 +90,12 @@ class CuboidQuery(Query):
     [3, 12, 3, 5, 7]
     """
 
-    domain: Domain
+    noun = "cuboid"
 
     def __init__(
         self, domain: Domain, sets: Iterable[Sequence[str]], weights: Sequence[int] | None = None
     ) -> None:
-        super().__init__(domain)
-        if not isinstance(domain, Domain):
-            raise InputError("cuboids need a table, not a network.", code="query.domain", value=domain)
-        self.sets: tuple[tuple[str, ...], ...] = tuple(
-            tuple(sorted(dict.fromkeys(names), key=domain.axis)) for names in map(_as_names, sets)
-        )
-        if not self.sets:
-            raise InputError("cuboids = []: expected at least one table.", code="query.empty")
-        if len(set(self.sets)) != len(self.sets):
-            raise InputError(
-                "the same cuboid is asked for twice: expected each once.", code="query.duplicate"
-            )
-        self.weights = whole_weights((1,) * len(self.sets) if weights is None else weights, len(self.sets))
+        super().__init__(domain, map(_as_names, sets), weights)
         if 2 * sum(weight * weight for weight in self.weights) >= 1 << 62:
             raise InputError(
                 "the weights are too large for exact 64-bit sums: expected smaller ones, only their ratios matter.",
@@ -109,18 +138,7 @@ class CuboidQuery(Query):
     def largest_entry(self) -> int:
         return max(self.weights)
 
-    def answer(self, table: Any) -> Ints:
-        cube = np.asarray(table, dtype=np.int64).reshape(self.domain.shape)
-        self.check_fits(cube)
-        tables = []
-        for names in self.sets:
-            keep = {self.domain.axis(name) for name in names}
-            rest = tuple(axis for axis in range(cube.ndim) if axis not in keep)
-            tables.append(cube.sum(axis=rest) if rest else cube.copy())
-        return self.from_tables(tables)
-
     def from_tables(self, tables: Sequence[Ints]) -> Ints:
-        """Return the exact integer answers from the tables of ``sets``, in this order; they are not written to."""
         blocks = [
             np.asarray(table, dtype=np.int64).ravel() * weight if weight > 1 else np.asarray(table).ravel()
             for table, weight in zip(tables, self.weights, strict=True)
@@ -264,7 +282,7 @@ def contrast_gain(n: int) -> int:
     return 2 if n == 2 else n * n
 
 
-class BlockQuery(Query):
+class BlockQuery(_SetQuery):
     """The interactions of some sets of attributes.
 
     Parameters
@@ -284,24 +302,12 @@ class BlockQuery(Query):
     [15, -9, -6, 0, 6]
     """
 
-    domain: Domain
+    noun = "interaction"
 
     def __init__(
         self, domain: Domain, sets: Iterable[Sequence[str]], weights: Sequence[int] | None = None
     ) -> None:
-        super().__init__(domain)
-        if not isinstance(domain, Domain):
-            raise InputError("interactions need a table, not a network.", code="query.domain", value=domain)
-        self.sets: tuple[tuple[str, ...], ...] = tuple(
-            tuple(sorted(dict.fromkeys([names] if isinstance(names, str) else names), key=domain.axis))
-            for names in sets
-        )
-        if not self.sets:
-            raise InputError("interactions = []: expected at least one set.", code="query.empty")
-        if len(set(self.sets)) != len(self.sets):
-            raise InputError(
-                "the same interaction is asked for twice: expected each once.", code="query.duplicate"
-            )
+        super().__init__(domain, sets, weights)
         for names in self.sets:
             for name in names:
                 if len(domain.labels(name)) == 1:
@@ -310,7 +316,6 @@ class BlockQuery(Query):
                         code="query.one-value",
                         value=name,
                     )
-        self.weights = whole_weights((1,) * len(self.sets) if weights is None else weights, len(self.sets))
         if self.largest >= LARGEST_ENTRY:
             raise InputError(
                 f"the rows of the interactions have entries up to {self.largest:,}: expected less than {LARGEST_ENTRY:,}, so that sums of "
@@ -369,18 +374,7 @@ class BlockQuery(Query):
     def largest_entry(self) -> int:
         return self.largest
 
-    def answer(self, table: Any) -> Ints:
-        cube = np.asarray(table, dtype=np.int64).reshape(self.domain.shape)
-        self.check_fits(cube)
-        tables = []
-        for names in self.sets:
-            keep = {self.domain.axis(name) for name in names}
-            rest = tuple(axis for axis in range(cube.ndim) if axis not in keep)
-            tables.append(cube.sum(axis=rest) if rest else cube)
-        return self.from_tables(tables)
-
     def from_tables(self, tables: Sequence[Ints]) -> Ints:
-        """Return the exact integer answers from the tables of ``sets``, in this order."""
         return np.concatenate([self.block(at, table) for at, table in enumerate(tables)])
 
     def check_reach(self, records: int) -> None:
