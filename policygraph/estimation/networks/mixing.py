@@ -298,19 +298,9 @@ def as_matrix(query: MixingQuery, values: Any) -> Ints:
     if query.domain.directed:
         return given.reshape(k, k)
     out = np.zeros((k, k), dtype=np.int64)
-    low, high = np.triu_indices(k)
-    out[low, high] = given
-    out[high, low] = given
+    low, high = query.groups_of_rows()
+    out[low, high] = out[high, low] = given
     return out
-
-
-def _ends(query: MixingQuery) -> tuple[Ints, Ints]:
-    """Positions of the two groups of each count."""
-    k = len(query.names)
-    if query.domain.directed:
-        one, other = np.divmod(np.arange(k * k, dtype=np.int64), k)
-        return one, other
-    return np.triu_indices(k)
 
 
 def consistent_mixing(
@@ -410,7 +400,7 @@ def _with_hubs(
 
 def _rows(query: MixingQuery, degrees: PublicDegrees) -> tuple[Ints, Ints, npt.NDArray[np.bool_]]:
     """Sums that the degrees fix: coefficients of the counts, values, and whether the sum is exact or a lower bound."""
-    k, (a, b) = len(query.names), _ends(query)
+    k, (a, b) = len(query.names), query.groups_of_rows()
     sides = [(degrees.out, a), (degrees.into, b)] if query.domain.directed else [(degrees.out, None)]
     rows, sums, exact = [], [], []
     for degree, end in sides:
@@ -443,7 +433,7 @@ def mixing_limits(query: MixingQuery, degrees: PublicDegrees) -> tuple[Ints, Int
     conditions for single counts, not sufficient ones for all of them together.
     """
     network, codes, k = query.domain, query.codes, len(query.names)
-    a, b = _ends(query)
+    a, b = query.groups_of_rows()
     if network.multiple:
         top = np.full(query.height, LARGE, dtype=np.int64)
         for degree, end in ((degrees.out, a), (degrees.into, b)):

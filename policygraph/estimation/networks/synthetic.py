@@ -326,12 +326,7 @@ class _Walk:
 
     def vector(self) -> Ints:
         """Group counts in the order of the query; loops and double edges count."""
-        codes, k = self.query.codes, len(self.query.names)
-        a, b = codes[self.tail], codes[self.head]
-        if self.network.directed:
-            return np.bincount(a * k + b, minlength=k * k)
-        low, high = np.minimum(a, b), np.maximum(a, b)
-        return np.bincount(low * (2 * k - low + 1) // 2 + high - low, minlength=k * (k + 1) // 2)
+        return np.bincount(self.query.row_of(self.tail, self.head), minlength=self.query.height)
 
     def counts(self) -> Ints:
         """Group counts as a matrix."""

@@ -372,7 +372,7 @@ class ProjectedMixing(NetworkStatistic):
     def answer_sparse(self, cells: Any, amounts: Any) -> Ints:
         at = fixed_order(cells)
         tail, head = self.domain.pairs(at)
-        rows = self._mixing._row(tail, head)
+        rows = self._mixing.row_of(tail, head)
         codes, k = self._mixing.codes, len(self._mixing.names)
         out = [0] * self._mixing.height
         used: dict[int, int] = {}

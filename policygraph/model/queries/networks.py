@@ -139,7 +139,8 @@ class MixingQuery(Query):
         k = len(self.names)
         return (Part("mixing", ("from", "to"), k * k if self.domain.directed else k * (k + 1) // 2),)
 
-    def _row(self, tail: Ints, head: Ints) -> Ints:
+    def row_of(self, tail: Ints, head: Ints) -> Ints:
+        """The count that each edge, given by the positions of its ends, belongs to."""
         k = len(self.names)
         a, b = self.codes[tail], self.codes[head]
         if self.domain.directed:
@@ -148,14 +149,17 @@ class MixingQuery(Query):
         row: Ints = low * (2 * k - low + 1) // 2 + high - low
         return row
 
-    def part_labels(self, part: int) -> list[Any]:
+    def groups_of_rows(self) -> tuple[Ints, Ints]:
+        """The two groups of each count, by number."""
         k = len(self.names)
-        names = np.array(self.names, dtype=object)
         if self.domain.directed:
-            a, b = np.divmod(np.arange(k * k), k)
-        else:
-            a, b = np.triu_indices(k)
-        return [names[a], names[b]]
+            one, other = np.divmod(np.arange(k * k, dtype=np.int64), k)
+            return one, other
+        return np.triu_indices(k)
+
+    def part_labels(self, part: int) -> list[Any]:
+        names = np.array(self.names, dtype=object)
+        return [names[groups] for groups in self.groups_of_rows()]
 
     @property
     def largest_entry(self) -> int:
@@ -167,7 +171,7 @@ class MixingQuery(Query):
         return self.answer_sparse(present, flat[present])
 
     def answer_sparse(self, cells: Any, amounts: Any) -> Ints:
-        rows = self._row(*self.domain.pairs(cells))
+        rows = self.row_of(*self.domain.pairs(cells))
         out = np.zeros(self.height, dtype=np.int64)
         np.add.at(out, rows, np.asarray(amounts, dtype=np.int64))
         return out
@@ -176,7 +180,7 @@ class MixingQuery(Query):
         from scipy import sparse
 
         at = np.asarray(cells, dtype=np.int64)
-        rows = self._row(*self.domain.pairs(at))
+        rows = self.row_of(*self.domain.pairs(at))
         ones = np.ones(len(at), dtype=np.int64)
         return sparse.csc_matrix((ones, (rows, np.arange(len(at)))), shape=(self.height, len(at)))
 
