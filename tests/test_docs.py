@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -194,3 +195,30 @@ def test_tutorial_runs_as_written(page: Path, tmp_path: Path) -> None:
             )
     assert ran >= 5
     assert compared >= 5
+
+
+# Commands: every ``policygraph ...`` line of a document uses a command and options that exist.
+
+
+def commands(page: Path) -> list[list[str]]:
+    lines = "\n".join(FENCED.findall(page.read_text(encoding="utf-8"))).splitlines()
+    return [shlex.split(line, comments=True) for line in lines if line.startswith("policygraph ")]
+
+
+COMMANDS = [(page, words) for page in PAGES for words in commands(page)]
+
+
+@pytest.mark.parametrize(
+    ("page", "words"), COMMANDS, ids=[f"{name(page)}: {' '.join(words[1:4])}" for page, words in COMMANDS]
+)
+def test_commands_and_their_options_exist(page: Path, words: list[str]) -> None:
+    import typer
+
+    from policygraph.cli.app import app
+
+    command, rest = typer.main.get_command(app), words[1:]
+    while hasattr(command, "commands"):
+        assert rest[0] in command.commands
+        command, rest = command.commands[rest[0]], rest[1:]
+    known = {option for parameter in command.params for option in parameter.opts}
+    assert [word for word in rest if word.startswith("-") and word not in known] == []
