@@ -15,8 +15,6 @@ from policygraph.moves.walk import MoveGraph
 if TYPE_CHECKING:
     import networkx
 
-__all__ = ["facts_graph"]
-
 GROUND = "not public"
 """Vertex that stands for all sums that are not public."""
 

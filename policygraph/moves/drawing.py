@@ -20,8 +20,6 @@ from policygraph.output import replacing
 if TYPE_CHECKING:
     import networkx
 
-__all__ = ["draw", "draw_graph"]
-
 MOST = 60
 MOST_DRAWN = {"network": (40, 800), "sums": (60, 400), "incidence": (80, 400), "tables": (60, 600)}
 """Most vertices and edges of a picture."""

@@ -23,8 +23,6 @@ from policygraph.moves.walk import MoveGraph, compact
 if TYPE_CHECKING:
     import networkx
 
-__all__ = ["Move"]
-
 MOST_PARTS = 1_000_000
 """Most moves that are listed one by one."""
 

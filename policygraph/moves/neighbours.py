@@ -22,8 +22,6 @@ from policygraph.moves.move import Move
 if TYPE_CHECKING:
     import networkx
 
-__all__ = ["decompose", "move_graph", "moves", "neighbour_graph", "verdict"]
-
 MATCHED_RECORDS, MATCHED_CELLS = 6, 64
 """Sizes up to which every matching of the records of two data sets is tried."""
 SHOWN = 12
@@ -130,7 +128,7 @@ def _blowfish(policy: Policy, a: Any, b: Any) -> Verdict:
     if most > MATCHED_RECORDS or policy.domain.size > MATCHED_CELLS:
         raise RefusedError(
             f"{most} records in {policy.domain.size} cells: every matching of the records would have to be tried (at most "
-            f"{MATCHED_RECORDS} in {MATCHED_CELLS}). Ask about the records that change, or use are_neighbours_records.",
+            f"{MATCHED_RECORDS} in {MATCHED_CELLS}). Ask about the records that change.",
             code="move.matchings",
         )
     if len(first) != len(second) and not bottom:

@@ -18,8 +18,6 @@ import numpy.typing as npt
 from policygraph.errors import InputError
 from policygraph.model.system import System
 
-__all__ = ["MoveGraph", "compact", "peel"]
-
 Ints = npt.NDArray[np.int64]
 
 LAYERS = 8

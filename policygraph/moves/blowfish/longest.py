@@ -38,9 +38,8 @@ from policygraph.moves.blowfish.problem import (
     capped_changes,
     within,
 )
-from policygraph.moves.blowfish.realise import Best, Realiser
+from policygraph.moves.blowfish.realise import Best, Realiser, longest_relation, single_relation
 from policygraph.moves.blowfish.records import RecordVerdict, are_neighbours_records
-from policygraph.moves.blowfish.relation import longest_relation, single_relation
 from policygraph.moves.bracket import Bracket
 
 __all__ = [

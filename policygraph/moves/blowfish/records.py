@@ -1,8 +1,7 @@
-"""The neighbour test for two data sets of named records, with the data set that speaks against it.
+"""The neighbour test for two data sets of named records, with the data set that rules a pair out.
 
-Owns :func:`are_neighbours_records`, its :class:`RecordVerdict`, and the search for a repair that condition (a) of
-He, Machanavajjhala & Ding (2014), Def. 4.1 needs. May import :mod:`policygraph.errors`,
-``blowfish_problem`` and ``blowfish_minimal``.
+Owns :func:`are_neighbours_records` with its :class:`RecordVerdict`, and the search for a repair that condition (a) of
+He, Machanavajjhala & Ding (2014), Def. 4.1 asks for.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ from typing import Any
 from policygraph.errors import InputError
 from policygraph.moves.blowfish.minimal import differences, length_bound
 from policygraph.moves.blowfish.problem import BlowfishProblem, Transition, Vector, blowfish_problem
-
-__all__ = ["RecordVerdict", "are_neighbours_records", "decide", "find_repair", "is_minimal", "matchings"]
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,7 @@ def are_neighbours_records(
     Returns
     -------
     RecordVerdict
-        With a third data set when it is one that speaks against the pair.
+        With a third data set where one rules the pair out.
 
     Raises
     ------
