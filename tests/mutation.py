@@ -1,6 +1,7 @@
 """Mutation tests of the trusted code: change it in small ways, and see whether a test notices.
 
     python -m tests.mutation run [AREA ...] [--most 40] [--seed 1]   # mutate, test, keep the results in mutants/
+    python -m tests.mutation collect AREA ...                        # keep the results of a run that was stopped
     python -m tests.mutation page                                    # write docs/reference/mutants.md from them
 
 mutmut makes the mutants and runs, for each, the tests that reach it. Mutants that change only what an error says are
@@ -61,7 +62,7 @@ AREAS = {
     ),
     "verify": Area(
         ("policygraph/sensitivity/verify/*",),
-        ("tests/sensitivity/test_certificates.py", "tests/sensitivity/test_forgeries.py"),
+        ("tests/sensitivity/test_verify.py", "tests/sensitivity/test_certificates.py"),
     ),
 }
 
@@ -166,10 +167,21 @@ def run(area: str, most: int, seed: int) -> None:
     for module in sorted({mutant.module for mutant in every}):
         able = [mutant for mutant in every if mutant.module == module and not mutant.wording]
         chosen += random.Random(f"{seed} {module}").sample(able, min(most, len(able)))
-    mutmut(folder, *(mutant.name for mutant in chosen))
+    plan = {"most": most, "seed": seed, "names": [mutant.name for mutant in chosen]}
+    (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+    mutmut(folder, *plan["names"])
+    collect(area)
+
+
+def collect(area: str) -> None:
+    """Keep what happened to the mutants of an area; of a run that was stopped, to those that it came to."""
+    folder = PLACE / area
+    plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
+    every = list(mutants(folder))
     codes: dict[str, int | None] = {}
     for meta in (folder / "mutants").rglob("*.py.meta"):
         codes |= json.loads(meta.read_text())["exit_code_by_key"]
+    chosen = set(plan["names"])
     tried = [
         {
             "module": mutant.module,
@@ -178,7 +190,8 @@ def run(area: str, most: int, seed: int) -> None:
             "after": mutant.after,
             "status": STATUS.get(codes[mutant.name], "killed"),
         }
-        for mutant in chosen
+        for mutant in every
+        if mutant.name in chosen and codes[mutant.name] is not None
     ]
     made = {
         module: [
@@ -187,7 +200,7 @@ def run(area: str, most: int, seed: int) -> None:
         ]
         for module in sorted({mutant.module for mutant in every})
     }
-    content = {"area": area, "most": most, "seed": seed, "made": made, "tried": tried}
+    content = {"area": area, "most": plan["most"], "seed": plan["seed"], "made": made, "tried": tried}
     (PLACE / f"{area}.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
     left = sum(each["status"] != "killed" for each in tried)
     print(f"{area}: {len(every)} mutants, {len(tried)} tried, {left} not noticed")
@@ -239,7 +252,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["run", "page"])
+    parser.add_argument("what", choices=["run", "collect", "page"])
     parser.add_argument("areas", nargs="*", metavar="AREA", help=", ".join(AREAS))
     parser.add_argument("--most", type=int, default=40, help="mutants of each module that are tried")
     parser.add_argument("--seed", type=int, default=1)
@@ -247,6 +260,9 @@ def main(words: Sequence[str] | None = None) -> int:
     if given.what == "run":
         for area in given.areas or AREAS:
             run(area, given.most, given.seed)
+    elif given.what == "collect":
+        for area in given.areas:
+            collect(area)
     return page()
 
 

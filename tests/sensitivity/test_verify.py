@@ -1,0 +1,181 @@
+"""The independent check, by itself: it accepts true certificates and refuses each that claims too little."""
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import policygraph as pg
+from policygraph.model.node_privacy import NodePrivacy
+from policygraph.model.queries.network_statistics import Triangles
+from policygraph.sensitivity.certificate import Witness
+from policygraph.sensitivity.verify.moves import naive_moves
+from policygraph.sensitivity.verify.neighbours import check_neighbours, pair_neighbours
+from policygraph.sensitivity.verify.statistics import verify_statistic
+from policygraph.sensitivity.verify.tables import (
+    CheckResult,
+    Verification,
+    answer,
+    check_facts,
+    power,
+    public_sums,
+)
+
+LINE = pg.Domain({"x": 3})
+SQUARE = pg.Domain({"a": 2, "b": 2})
+NET = pg.Network(4)
+INCOME = pg.Measure("income", -2, 5)
+CELLS = pg.queries.identity(SQUARE)
+
+TRUE = {
+    "sums, unbounded": (pg.queries.sums(SQUARE, [["a"], []], INCOME), pg.Policy(SQUARE)),
+    "sums, full graph": (
+        pg.queries.sums(SQUARE, [["a"]], INCOME),
+        pg.Policy(SQUARE, pg.PolicyGraph.full(SQUARE)),
+    ),
+    "sums, attribute graph": (
+        pg.queries.sums(SQUARE, [["a"], ["b"]], INCOME),
+        pg.Policy(SQUARE, pg.PolicyGraph.attribute(SQUARE)),
+    ),
+    "averages": (
+        pg.queries.averages(SQUARE, [["a"]], INCOME),
+        pg.Policy(SQUARE, pg.PolicyGraph.full(SQUARE)),
+    ),
+    "cells, one margin": (CELLS, pg.Policy(SQUARE, constraints=[pg.Cuboid("a")])),
+    "cells, two margins": (CELLS, pg.Policy(SQUARE, constraints=[pg.Cuboid("a"), pg.Cuboid("b")])),
+    "cells, graph and margin": (
+        CELLS,
+        pg.Policy(SQUARE, pg.PolicyGraph.attribute(SQUARE), constraints=[pg.Cuboid("a")]),
+    ),
+    "cells, with bottom": (CELLS, pg.Policy(SQUARE, pg.PolicyGraph.full(SQUARE).with_bottom())),
+    "cells, positive": (
+        CELLS,
+        pg.Policy(SQUARE, constraints=[pg.Cuboid("a"), pg.Cuboid("b")], strength="positive"),
+    ),
+    "degrees": (pg.queries.adjacency(NET), pg.Policy(NET, constraints=[pg.Degrees()])),
+    "known degrees": (pg.queries.adjacency(NET), pg.Policy(NET, constraints=[pg.Degrees([0, 1])])),
+}
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("name", TRUE)
+def test_true_certificates_hold_and_smaller_ones_do_not(name, norm):
+    query, policy = TRUE[name]
+    made = pg.sensitivity(query, policy, norm=norm)
+    report = made.verify()
+    assert report.ok, str(report)
+    less = made.power - Fraction(1, 2)
+    forged = [
+        replace(made, power=less, lower_power=less, kind="exact"),
+        replace(made, power=less, lower_power=Fraction(0), kind="upper", witness=None),
+        replace(made, power=made.power + 1, lower_power=made.power + 1, kind="exact"),
+    ]
+    for claim in forged:
+        assert claim.verify().failed, str(claim.verify())
+
+
+def test_a_witness_must_be_a_pair_of_neighbours_with_equal_facts():
+    policy = pg.Policy(SQUARE, constraints=[pg.Cuboid("a")])
+    made = pg.sensitivity(CELLS, policy)
+    leaves = replace(made, witness=Witness.of_change({0: 1, 2: -1}))
+    long = replace(
+        made,
+        witness=Witness.of_change({0: 1, 1: -1, 2: 1, 3: -1}),
+        lower_power=Fraction(4),
+        power=Fraction(4),
+    )
+    for claim in (leaves, long):
+        assert claim.verify().failed
+    assert not check_facts(policy, {2: 1}, {0: 1}).passed
+    assert check_facts(policy, {1: 1}, {0: 1}).passed
+    assert check_neighbours(policy, {1: 1}, {0: 1}).passed
+    assert not check_neighbours(policy, {1: 1, 2: 1}, {0: 1, 3: 1}).passed
+    assert not check_neighbours(policy, {1: 1}, {1: 1}).passed
+
+
+def test_secret_edges_of_a_network_by_hand():
+    """The three edges of a triangle, some of them secret; facts are a function of the network."""
+    network = pg.Network(3)
+
+    def neighbours(secret, before, change, facts):
+        graph = pg.PolicyGraph.from_edges(network, [(cell, pg.BOTTOM) for cell in secret])
+        return pair_neighbours(pg.Policy(network, graph), before, change, facts)
+
+    def nothing(table):
+        return 0
+
+    def number(table):
+        return sum(table.values())
+
+    assert neighbours([0], {0: 1}, {0: -1}, nothing) is True
+    assert neighbours([0], {1: 1}, {1: -1}, nothing) is False
+    assert neighbours([0, 1], {0: 1, 1: 1}, {0: -1, 1: -1}, nothing) is False
+    # One edge for another keeps their number. Edge 2 could repair the first alone, unless it is secret as well.
+    assert neighbours([0, 1], {0: 1}, {0: -1, 1: 1}, number) is False
+    assert neighbours([0, 1, 2], {0: 1}, {0: -1, 1: 1}, number) is True
+    assert (
+        neighbours([0, 1, 2], {0: 1, 1: 1}, {0: -1, 1: -1, 2: 1}, lambda t: (t.get(0, 0) + t.get(2, 0)) % 2)
+        is False
+    )
+
+
+def test_statistics_are_listed_in_full_on_small_networks():
+    """The number of triangles of four nodes changes by at most two with an edge and by three with a node."""
+    for policy, largest in ((pg.Policy(NET), 2), (NodePrivacy(NET), 3)):
+        holds = verify_statistic(Triangles(NET), policy, "l1", largest, "")
+        fails = verify_statistic(Triangles(NET), policy, "l1", largest - 1, "")
+        assert (holds.ok, fails.failed) == (True, True), str(fails)
+        assert f"largest change is {largest}, claimed {largest - 1}" in str(fails)
+        assert verify_statistic(Triangles(NET), policy, "l2", largest**2, "").ok
+        assert verify_statistic(Triangles(NET), policy, "l2", largest**2 - 1, "").failed
+    pairs = verify_statistic(Triangles(pg.Network(3)), NodePrivacy(pg.Network(3)), "l1", 1, "").checks[0].text
+    # Of three nodes each has two edges, so 6 pairs at each of 2 networks of the rest.
+    assert pairs.startswith(f"{3 * 2 * 6} pairs")
+    wide = verify_statistic(Triangles(pg.Network(6)), NodePrivacy(pg.Network(6)), "l1", 1, "a theorem")
+    assert not wide.complete
+    assert "a theorem" in str(wide)
+    degrees = pg.Policy(NET, constraints=[pg.Degrees(equals=[1, 1, 1, 1])])
+    assert verify_statistic(Triangles(NET), degrees, "l1", 0, "").ok
+
+
+def test_minimal_vectors_are_found_literally():
+    for rows, width in (([[1, 1, 1]], 3), ([[1, 1, 0, 0], [0, 0, 1, 1]], 4), ([[1, -2, 0], [0, 1, 1]], 3)):
+        box = range(-3, 4)
+        kernel = [
+            v
+            for v in np.stack(np.meshgrid(*[box] * width), axis=-1).reshape(-1, width).tolist()
+            if any(v) and not any(np.array(rows) @ v)
+        ]
+
+        def below(h, g):
+            return all(0 <= a <= b or b <= a <= 0 for a, b in zip(h, g, strict=True))
+
+        minimal = {tuple(v) for v in kernel if not any(h != v and below(h, v) for h in kernel)}
+        found = naive_moves(rows, width)
+        assert {tuple(v) for v in found} | {tuple(-x for x in v) for v in found} == minimal
+
+
+def test_answers_and_sums_are_counted_by_labels():
+    table = {0: 2, 3: 1}
+    assert sum(answer(CELLS, table).values()) == 3
+    assert power(CELLS, {0: 2, 3: -1}, "l1") == 3
+    assert power(CELLS, {0: 2, 3: -1}, "l2") == 5
+    policy = pg.Policy(SQUARE, constraints=[pg.Cuboid("a")])
+    assert sorted(public_sums(pg.Cuboid("a"), policy, table).values()) == [1, 2]
+    degrees = pg.Policy(NET, constraints=[pg.Degrees()])
+    for one, other in combinations(range(4), 2):
+        cell = int(NET.pair_index(one, other))
+        assert sorted(public_sums(pg.Degrees(), degrees, {cell: 1}).values()) == [1, 1]
+
+
+def test_a_report_says_what_is_open():
+    held, wrong, left = (
+        CheckResult(name, passed, "why") for name, passed in (("a", True), ("b", False), ("c", None))
+    )
+    assert str(Verification((held,))).endswith("\nthe certificate holds")
+    assert str(Verification((held, wrong, left))).endswith("\nthe certificate does NOT hold")
+    text = str(Verification((held, left, CheckResult("d", None, "why"))))
+    assert text.endswith("not everything could be checked again here: c and d undecided")
+    assert text.splitlines()[:2] == ["passed  a: why", "open    c: why"]
