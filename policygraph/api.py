@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from policygraph.compare import named_mechanism
-from policygraph.curator.asked import Identity, cells_looked_at, identify, read, request_of
-from policygraph.curator.counting.given import read_data
+from policygraph.curator.counting import read_data
 from policygraph.curator.histogram import named
 from policygraph.curator.ledger import Account, ChargedPart, Ledger
 from policygraph.curator.noise import KeyedRng, Rng, SecureRng
+from policygraph.curator.requests import Identity, cells_looked_at, identify, read, request_of
 from policygraph.errors import ConstraintError, InputError
 from policygraph.exact import Exact
 from policygraph.mechanisms import MeasuredNoise, Mechanism, choose

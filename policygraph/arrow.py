@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["to_arrow", "to_numpy"]
-
 
 def to_arrow(values: npt.NDArray[Any] | Sequence[Any], *, text: bool = False) -> Any:
     """Make an Arrow column of numbers or texts, of the type that ``pyarrow.array`` gives them; ``text``: of texts, also if there is none.

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from policygraph.curator.counting.given import read_data
+from policygraph.curator.counting import read_data
 from policygraph.curator.noise import SeededRng
 from policygraph.errors import InputError, PolicyGraphError, RefusedError
 from policygraph.exact import Exact, show

@@ -93,9 +93,9 @@ def _account(book: Ledger | None, dataset: str) -> tuple[str, bool]:
 
     A path that leads nowhere is a slip of the keyboard: as a new name it would carry a limit that no release ever meets.
     """
-    from policygraph.curator.asked import files_by_bytes
     from policygraph.curator.counting.source import check_plain, open_source
     from policygraph.curator.histogram import named
+    from policygraph.curator.requests import files_by_bytes
 
     for known in book.datasets() if book is not None else ():
         if dataset in (known.name, known.dataset):

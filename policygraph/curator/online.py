@@ -19,10 +19,10 @@ from typing import Any, Literal
 import numpy as np
 
 from policygraph.api import find_account, perform
-from policygraph.curator.asked import Identity, identify, read, request_of
 from policygraph.curator.ledger import Ledger
 from policygraph.curator.noise import Rng, SecureRng
 from policygraph.curator.online_rule import Rule
+from policygraph.curator.requests import Identity, identify, read, request_of
 from policygraph.errors import InputError, LedgerError, shown
 from policygraph.estimation.cubes.release import cube_table
 from policygraph.estimation.online import Measurement, combine, reach_95

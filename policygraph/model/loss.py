@@ -27,18 +27,6 @@ from typing import ClassVar, Literal, Self
 from policygraph.errors import InputError, shown
 from policygraph.exact import Exact, as_fraction, show
 
-__all__ = [
-    "Epsilon",
-    "EpsilonDelta",
-    "Loss",
-    "Rho",
-    "Target",
-    "epsilon_up",
-    "loss_from_json",
-    "loss_of",
-    "rho_down",
-]
-
 _LARGEST = 1 << 64
 _FINEST_BITS = 1024
 _COARSE_BITS = 512

@@ -26,8 +26,6 @@ from policygraph.model.policy import Policy
 from policygraph.moves.move import Move
 from policygraph.sensitivity.certificate import Witness
 
-__all__ = ["Circuits", "Coupling", "MoveCover"]
-
 CELLS, EDGES = 4_000_000, 2_000_000
 """Most cells, and most edges of a policy graph, that are looked at one by one."""
 WORK = 20_000_000

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import policygraph as pg
-from policygraph.curator.asked import cells_looked_at
 from policygraph.curator.ledger import ChargedPart, Ledger
+from policygraph.curator.requests import cells_looked_at
 from policygraph.errors import BudgetError
 from policygraph.model.loss import Epsilon, EpsilonDelta, Rho
 

@@ -16,7 +16,7 @@ import pytest
 
 import policygraph as pg
 from policygraph.curator.counting import count_cells, files, read_edges, text
-from policygraph.curator.counting.measures import level_sql
+from policygraph.curator.counting.tables import level_sql
 from policygraph.errors import DataError, InputError
 from policygraph.model.domain import Domain, Network
 

@@ -24,9 +24,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from policygraph.curator.counting import count_cells, read_edges
-from policygraph.curator.counting.measures import count_measure
 from policygraph.curator.counting.reading import Files, how_read
 from policygraph.curator.counting.source import connect as open_engine
+from policygraph.curator.counting.tables import count_measure
 from policygraph.errors import DataError, InputError
 from policygraph.model.domain import Domain, Network
 from policygraph.model.measure import Measure
@@ -309,7 +309,7 @@ def one_engine(monkeypatch: pytest.MonkeyPatch) -> None:
         connection.execute("SET TimeZone = 'UTC'")
         return connection
 
-    for module in ("frames", "files", "records", "edges"):
+    for module in ("frames", "files", "edges"):
         monkeypatch.setattr(f"policygraph.curator.counting.{module}.connect", connect)
         monkeypatch.setattr(f"policygraph.curator.counting.{module}.locked", lambda given, paths=(): given)
 
@@ -1572,7 +1572,7 @@ def test_a_cut_archive_is_refused(tmp_path: Path) -> None:
 
 def test_requests_know_what_the_names_of_files_say(tmp_path: Path) -> None:
     """The same bytes in folders of other names, or under another ending, are other records of one account."""
-    from policygraph.curator.asked import identify
+    from policygraph.curator.requests import identify
     from policygraph.model.policy import Policy
 
     policy = Policy(DOMAINS["words"])

@@ -95,7 +95,7 @@ def test_no_value_of_a_record_stops_a_sum_or_is_told():
     """An unsigned 128-bit value was no signed one: one record ended the release, and the error had its value."""
     import duckdb
 
-    from policygraph.curator.counting.measures import count_measure
+    from policygraph.curator.counting.tables import count_measure
 
     domain, measure = pg.Domain({"s": ["x"]}), pg.Measure("v", 0, 10, missing=3)
     values = [

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import policygraph as pg
 from policygraph.cli.app import run
-from policygraph.curator.counting.measures import count_measure
+from policygraph.curator.counting.tables import count_measure
 from policygraph.curator.histogram import MeasuredCounts
 from policygraph.errors import DataError, InputError, RefusedError
 from policygraph.estimation.measures import UNDEFINED, MeasureRelease, ratio_intervals

@@ -11,7 +11,7 @@ import textwrap
 import pytest
 
 import policygraph as pg
-from policygraph.curator.asked import mechanism_as_asked
+from policygraph.curator.requests import mechanism_form
 from policygraph.errors import InputError
 from policygraph.extend import Candidate, register, unregister
 from policygraph.files import PolicyFileError, dumps, loads
@@ -143,7 +143,7 @@ def test_requests_tell_plug_ins_and_their_settings_apart(installed):
         Sharp(factor=3),
         pg.Laplace(),
     ]
-    forms = [json.dumps(mechanism_as_asked(each), sort_keys=True) for each in asked]
+    forms = [json.dumps(mechanism_form(each), sort_keys=True) for each in asked]
     assert "null" not in forms
     assert len(set(forms)) == len(forms)
     assert "1.2" not in forms[0], "a new version knows the requests of the old one"

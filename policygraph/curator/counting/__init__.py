@@ -1,6 +1,63 @@
-"""Tables in: records are counted into cells inside DuckDB; start at ``tables``."""
+"""Tables in: records are counted into cells inside DuckDB. Owns :func:`read_data`, for data of any kind; go on at ``tables``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
 
 from policygraph.curator.counting.edges import read_edges
 from policygraph.curator.counting.tables import count_cells
+from policygraph.curator.histogram import Histogram
+from policygraph.errors import InputError
+from policygraph.model.domain import Network
+from policygraph.model.policy import Policy
 
-__all__ = ["count_cells", "read_edges"]
+__all__ = ["count_cells", "is_histogram", "read_data", "read_edges"]
+
+
+def read_data(
+    data: Any,
+    policy: Policy,
+    columns: Mapping[str, str] | None = None,
+    edges: Mapping[str, str] | None = None,
+) -> Histogram:
+    """Count records into the cells of a policy's domain, or take counts as they are."""
+    if isinstance(data, Histogram):
+        return data
+    domain = policy.domain
+    if edges and not isinstance(domain, Network):
+        raise InputError(
+            "edges= is about edge lists: expected none for a table.", code="release.edges", value=edges
+        )
+    if is_histogram(data, domain):
+        return Histogram.from_vector(domain, data)
+    if isinstance(domain, Network):
+        ends = None if columns is None else [columns.get(end, end) for end in ("from", "to")]
+        duplicates, loops = _edge_rules(edges)
+        return read_edges(
+            data, domain, columns=ends, unknown=policy.unknown, duplicates=duplicates, loops=loops
+        )
+    unknown = dict(policy.unknown) if isinstance(policy.unknown, tuple) else policy.unknown
+    return count_cells(data, domain, unknown=unknown, columns=columns)
+
+
+def _edge_rules(edges: Mapping[str, str] | None) -> tuple[str, str]:
+    given = dict(edges or {})
+    if not set(given) <= {"duplicates", "loops"}:
+        raise InputError(
+            f"edges={given!r}: expected rules such as {{'duplicates': 'merge', 'loops': 'drop'}}.",
+            code="release.edges",
+            value=edges,
+        )
+    return given.get("duplicates", "error"), given.get("loops", "error")
+
+
+def is_histogram(data: Any, domain: Any) -> bool:
+    """Whether data are counts: any list of numbers, or any array, but for the square matrix of a network."""
+    if isinstance(data, (list, tuple)):
+        return all(isinstance(x, (int, float, np.number)) for x in data)
+    if not isinstance(data, np.ndarray):
+        return False
+    return not (isinstance(domain, Network) and data.shape == (domain.order, domain.order))

@@ -33,8 +33,6 @@ from policygraph.curator.histogram import DENSE, Histogram, Ints, named
 from policygraph.errors import DataError, InputError
 from policygraph.model.domain import Network
 
-__all__ = ["open_edges", "read_edges"]
-
 LISTS = (".txt", ".edges", ".edgelist", ".el")
 ENDS = (("from", "to"), ("source", "target"), ("src", "dst"), ("tail", "head"), ("u", "v"))
 UNNAMED = ("column0", "column1")

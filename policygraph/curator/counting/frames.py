@@ -16,8 +16,6 @@ from policygraph.curator.counting.source import TABLE, Source, connect, locked, 
 from policygraph.curator.counting.values import KINDS, MIXED, SPLIT
 from policygraph.errors import DataError, InputError
 
-__all__ = ["from_frame"]
-
 Column = tuple[str, Any, str | None]
 """Name of a column, its Arrow array, and its kind where that is not the type of the array."""
 FIELDS = tuple(field for field, _ in KINDS)

@@ -23,8 +23,6 @@ from policygraph.curator.counting.values import FLOATS, JSON, MIXED, SPLIT, WHOL
 from policygraph.errors import DataError, InputError
 from policygraph.model.domain import Label
 
-__all__ = ["Coder", "coder"]
-
 EXACT = 2**53
 """Beyond it not every whole number is a float."""
 NUMERAL = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]{1,4})?")

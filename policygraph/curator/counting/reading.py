@@ -18,8 +18,6 @@ from urllib.parse import unquote, urlsplit
 from policygraph.errors import DataError, InputError
 from policygraph.model.file_options import OPTIONS, expected_option
 
-__all__ = ["Files", "are_paths", "how_read", "is_database", "local_path", "suffix_of"]
-
 PACKED = (".gz", ".zst")
 DATABASE = "duckdb://"
 

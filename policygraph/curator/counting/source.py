@@ -27,8 +27,6 @@ from policygraph.curator.counting.values import family, told_apart
 from policygraph.curator.histogram import digest
 from policygraph.errors import DataError, InputError
 
-__all__ = ["TABLE", "Source", "connect", "locked", "open_source"]
-
 TABLE = "policygraph_source"
 """Name under which a source is read in SQL."""
 

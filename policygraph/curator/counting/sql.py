@@ -10,8 +10,6 @@ from itertools import chain
 
 from policygraph.errors import InputError
 
-__all__ = ["column", "listing", "literal", "name"]
-
 
 def name(text: str) -> str:
     """Quote a column or table name.

@@ -24,19 +24,6 @@ import numpy.typing as npt
 from policygraph.curator.counting.reading import Files
 from policygraph.errors import DataError
 
-__all__ = [
-    "DELIMITERS",
-    "Folder",
-    "Sheet",
-    "as_utf8",
-    "blocks",
-    "packing_of",
-    "read_head",
-    "scan_csv",
-    "scan_lines",
-    "unreadable_at",
-]
-
 DELIMITERS = (",", ";", "\t", "|")
 BLOCK = 1 << 22
 LONGEST = 1_000_000

@@ -10,23 +10,6 @@ from __future__ import annotations
 
 from policygraph.curator.counting import sql
 
-__all__ = [
-    "FLOATS",
-    "JSON",
-    "KINDS",
-    "MIXED",
-    "SPLIT",
-    "WHOLE",
-    "family",
-    "is_number",
-    "mixed",
-    "number",
-    "parts",
-    "plain",
-    "printed",
-    "told_apart",
-]
-
 WHOLE = frozenset(
     [
         *("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"),

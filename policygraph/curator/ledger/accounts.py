@@ -33,26 +33,6 @@ from policygraph.model.loss import Epsilon, Loss, Rho, Target, loss_from_json
 if TYPE_CHECKING:
     from policygraph.sensitivity.coupling import MoveCover
 
-__all__ = [
-    "Account",
-    "Charge",
-    "Entry",
-    "Figures",
-    "RecordedRequest",
-    "Share",
-    "chargeable",
-    "exceeded",
-    "figures",
-    "find",
-    "further_policy",
-    "history",
-    "keyed",
-    "label",
-    "loss_of",
-    "register",
-    "request_fingerprint",
-]
-
 MOST_SHARES = 100
 """Most charges on parts of a table that an account explains one by one."""
 

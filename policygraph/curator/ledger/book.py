@@ -20,8 +20,6 @@ from policygraph.curator.ledger.schema import canonical_json
 from policygraph.errors import InputError, LedgerError
 from policygraph.model.loss import Epsilon, EpsilonDelta, Loss, Rho, Target
 
-__all__ = ["Ledger"]
-
 
 class Ledger:
     """The book of what was spent, in a file that processes may share.
@@ -296,7 +294,7 @@ class Ledger:
             if room is not None:
                 room.fits(db)
             known = self._figures(db, dataset)
-            held = None if content is None else self._held(db, content, known)
+            stored = None if content is None else self._content_key(db, content, known)
             further = bool(known.posted) and policy not in known.posted
             if further and not compose_policies:
                 raise accounts.further_policy(known, policy, loss)
@@ -309,7 +307,7 @@ class Ledger:
                     schema.mark(db, "policy", policy, about)
                 number, time, seal = schema.append(
                     db, what="charge", dataset=known.dataset, policy=policy, loss=text, request=wanted,
-                    content=held, composed=further, note=str(note),
+                    content=stored, composed=further, note=str(note),
                 )  # fmt: skip
                 if part is not None:
                     schema.put_part(db, number, part.reading, part.cells)
@@ -364,13 +362,13 @@ class Ledger:
         """
         body = bytes(release)
         with self._open(write=True) as db:
-            self._check_mine(db, charge)
+            self._check_charge(db, charge)
             if db.execute("SELECT 1 FROM stored WHERE number = ?", (charge.number,)).fetchone():
                 return self._body(db, charge.number)
             schema.store_release(db, charge.number, body)
         return body
 
-    def _held(self, db: sqlite3.Connection, content: str, known: Figures) -> str:
+    def _content_key(self, db: sqlite3.Connection, content: str, known: Figures) -> str:
         """Check, under the lock of the charge, that data spend in one account only; give their keyed fingerprint."""
         mine, name = accounts.find(db, self._secret, content)
         opened = db.execute("SELECT 1 FROM datasets WHERE dataset = ?", (mine,)).fetchone()
@@ -393,7 +391,7 @@ class Ledger:
         """
         body = bytes(release)
         with self._open(write=True) as db:
-            self._check_mine(db, charge)
+            self._check_charge(db, charge)
             if db.execute("SELECT 1 FROM stored WHERE number = ?", (charge.number,)).fetchone():
                 raise LedgerError(
                     f"Charge {charge.number} is completed already; a further release needs a further charge.",
@@ -402,7 +400,7 @@ class Ledger:
                 )
             schema.store_release(db, charge.number, body)
 
-    def _check_mine(self, db: sqlite3.Connection, charge: Charge) -> None:
+    def _check_charge(self, db: sqlite3.Connection, charge: Charge) -> None:
         row = db.execute("SELECT seal FROM entries WHERE number = ?", (charge.number,)).fetchone()
         if charge.ledger != self.identity or row != (charge.seal,):
             raise LedgerError(

@@ -20,20 +20,6 @@ from policygraph.model.loss import Epsilon, EpsilonDelta, Loss, Rho, Target
 if TYPE_CHECKING:
     from policygraph.sensitivity.coupling import MoveCover
 
-__all__ = [
-    "NOTHING",
-    "ChargedPart",
-    "Limit",
-    "Posted",
-    "Spending",
-    "Statement",
-    "Stretch",
-    "compose",
-    "cover_of",
-    "state",
-    "tally",
-]
-
 MOST_RUNS = 10_000
 """Most runs of cells that a part is written with."""
 

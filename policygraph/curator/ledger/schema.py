@@ -22,24 +22,6 @@ from datetime import UTC, datetime
 from policygraph.errors import InputError, LedgerError
 from policygraph.version import __version__
 
-__all__ = [
-    "APPLICATION_ID",
-    "OLD",
-    "VERSION",
-    "append",
-    "body_of",
-    "canonical_json",
-    "check_head",
-    "create_tables",
-    "mark",
-    "put_key",
-    "put_part",
-    "seal_head",
-    "store_release",
-    "upgrade",
-    "verify",
-]
-
 APPLICATION_ID = 0x50474C44
 VERSION = 4
 OLD = (2, 3)

@@ -23,8 +23,6 @@ from pathlib import Path
 from policygraph.curator.ledger.schema import APPLICATION_ID, OLD, VERSION, create_tables, upgrade
 from policygraph.errors import LedgerError
 
-__all__ = ["Room", "check_header", "check_size", "connection", "create", "transaction", "upgrade_file"]
-
 BUSY_SECONDS = 30.0
 PRAGMAS = ("synchronous=EXTRA", "fullfsync=ON", "foreign_keys=ON", "temp_store=MEMORY", "secure_delete=ON")
 SLACK = 1 << 18

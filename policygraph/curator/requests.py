@@ -1,4 +1,4 @@
-"""What a request is known by: what was asked, and of which data. Owns :func:`mechanism_as_asked` and :func:`identify`.
+"""What a request is known by: what was asked, and of which data. Owns :func:`mechanism_form` and :func:`identify`.
 
 Two requests are the same when the same question is asked of the same content, read in the same way; what a search then chooses, and what the
 counts are, follows from that. So a repetition is recognised before any search and any counting.
@@ -18,12 +18,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from policygraph.curator.counting import is_histogram, read_data
 from policygraph.curator.counting.files import fetched, folders_of, resolve_all
-from policygraph.curator.counting.given import is_histogram, read_data
-from policygraph.curator.counting.measures import count_measure
 from policygraph.curator.counting.reading import Files, are_paths, how_read, is_database
 from policygraph.curator.counting.source import Source as Records
 from policygraph.curator.counting.source import open_source, stamps_of
+from policygraph.curator.counting.tables import count_measure
 from policygraph.curator.histogram import DENSE, Histogram, MeasuredCounts, digest
 from policygraph.curator.ledger.accounts import request_fingerprint
 from policygraph.curator.noise.rng import Rng
@@ -38,19 +38,6 @@ from policygraph.model.queries.matrices import MatrixQuery
 from policygraph.model.queries.measures import MeasureQuery
 from policygraph.sensitivity.coupling import CELLS
 
-__all__ = [
-    "VERSION",
-    "Identity",
-    "UnknowableError",
-    "cells_looked_at",
-    "files_by_bytes",
-    "identify",
-    "mechanism_as_asked",
-    "plain_form",
-    "read",
-    "request_of",
-]
-
 VERSION = 2
 """Version of what a request is made of; requests of version 1 held the mechanism that was chosen."""
 DEPTH = 40
@@ -60,7 +47,7 @@ class UnknowableError(Exception):
     """Something has no plain form, so that two of its kind cannot be told apart."""
 
 
-def mechanism_as_asked(mechanism: Any) -> dict[str, Any] | None:
+def mechanism_form(mechanism: Any) -> dict[str, Any] | None:
     """The mechanism of a request in a plain form that equal settings share, in every process and on every machine.
 
     Parameters
@@ -78,9 +65,9 @@ def mechanism_as_asked(mechanism: Any) -> dict[str, Any] | None:
     Examples
     --------
     >>> import policygraph as pg
-    >>> mechanism_as_asked("auto")
+    >>> mechanism_form("auto")
     {'auto': True}
-    >>> mechanism_as_asked(pg.Exponential(limit=7))["fields"]["limit"]
+    >>> mechanism_form(pg.Exponential(limit=7))["fields"]["limit"]
     7
     """
     if mechanism is None or (isinstance(mechanism, str) and mechanism == "auto"):
@@ -279,7 +266,7 @@ def request_of(
     >>> requests[0] == requests[1], requests[0] == requests[2]
     (True, False)
     """
-    asked = mechanism_as_asked(mechanism)
+    asked = mechanism_form(mechanism)
     if asked is None:
         return None
     return request_fingerprint(

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pytest
 
 import policygraph as pg
-from policygraph.curator.asked import identify, mechanism_as_asked, request_of
 from policygraph.curator.counting import count_cells
 from policygraph.curator.histogram import Histogram, MeasuredCounts
+from policygraph.curator.requests import identify, mechanism_form, request_of
 from policygraph.mechanisms import Fitted, Kernel, Mechanism
 from policygraph.mechanisms.auto import choose
 from policygraph.mechanisms.candidates import PlugIn
@@ -54,7 +54,7 @@ def variants() -> list[Mechanism]:
 
 
 def told() -> list[str]:
-    return [json.dumps(mechanism_as_asked(each), sort_keys=True) for each in [None, *variants()]]
+    return [json.dumps(mechanism_form(each), sort_keys=True) for each in [None, *variants()]]
 
 
 def kinds(kind: type = Mechanism) -> set[type]:
@@ -72,7 +72,7 @@ def test_other_settings_are_other_requests_and_equal_ones_the_same_in_every_proc
     assert len(set(first)) == len(first)
     assert told() == first
     for seed in ("1", "2"):
-        code = "from tests.curator.test_asked import told\nprint(*told(), sep='\\n')"
+        code = "from tests.curator.test_requests import told\nprint(*told(), sep='\\n')"
         outcome = subprocess.run(
             [sys.executable, "-c", code],
             env={**os.environ, "PYTHONHASHSEED": seed},
@@ -88,7 +88,7 @@ def test_every_field_of_every_mechanism_counts():
         for each in fields(mechanism):
             other = replace(mechanism)
             object.__setattr__(other, each.name, "something else")
-            assert mechanism_as_asked(other) != mechanism_as_asked(mechanism), each.name
+            assert mechanism_form(other) != mechanism_form(mechanism), each.name
 
 
 class Own(pg.Laplace):
@@ -121,13 +121,13 @@ class Plain(Mechanism):
 
 def test_what_cannot_be_told_is_never_taken_for_another(tmp_path):
     for mechanism in (Own(1), WithFunction(function=lambda: 1), WithFunction(function=object()), Plain(3)):
-        assert mechanism_as_asked(mechanism) is None
-    assert mechanism_as_asked(Says(1)) == mechanism_as_asked(Says(1)) != mechanism_as_asked(Says(2))
+        assert mechanism_form(mechanism) is None
+    assert mechanism_form(Says(1)) == mechanism_form(Says(1)) != mechanism_form(Says(2))
 
     class Local(pg.Laplace):
         pass
 
-    assert mechanism_as_asked(Local()) is None
+    assert mechanism_form(Local()) is None
     ledger = pg.Ledger(tmp_path / "budget.db")
     for _ in range(2):
         pg.release(QUERY, POLICY, [1] * 6, epsilon=1, ledger=ledger, mechanism=Plain(3))
@@ -142,11 +142,11 @@ def test_a_calibrated_mechanism_is_known_by_what_it_is_made_of(tmp_path):
             (pg.Laplace(), pg.TransformedLaplace(), pg.MatrixMechanism("identity")), (POLICY, line), (1, 2)
         )
     ]
-    forms = [json.dumps(mechanism_as_asked(each), sort_keys=True) for each in some]
+    forms = [json.dumps(mechanism_form(each), sort_keys=True) for each in some]
     assert "null" not in forms
     assert len(set(forms)) == len(forms)
     _ = [each.noise for each in some]
-    assert [json.dumps(mechanism_as_asked(each), sort_keys=True) for each in some] == forms
+    assert [json.dumps(mechanism_form(each), sort_keys=True) for each in some] == forms
     ledger = pg.Ledger(tmp_path / "budget.db")
     for _ in range(2):
         pg.release(QUERY, POLICY, [1] * 6, epsilon=1, ledger=ledger, mechanism=some[0])
@@ -380,18 +380,16 @@ class Tuned(pg.Laplace):
 
 
 def test_settings_that_classes_of_others_hide_are_told(monkeypatch):
-    assert (
-        mechanism_as_asked(Hidden()) == mechanism_as_asked(Hidden()) != mechanism_as_asked(Hidden(factor=2))
-    )
-    before = mechanism_as_asked(Tuned())
-    assert before == mechanism_as_asked(Tuned()) != mechanism_as_asked(pg.Laplace())
+    assert mechanism_form(Hidden()) == mechanism_form(Hidden()) != mechanism_form(Hidden(factor=2))
+    before = mechanism_form(Tuned())
+    assert before == mechanism_form(Tuned()) != mechanism_form(pg.Laplace())
     monkeypatch.setattr(Tuned, "strength", 4)
-    assert None is not mechanism_as_asked(Tuned()) != before
+    assert None is not mechanism_form(Tuned()) != before
     monkeypatch.setattr(Tuned, "strength", object())
-    assert mechanism_as_asked(Tuned()) is None
+    assert mechanism_form(Tuned()) is None
     monkeypatch.setattr(Tuned, "strength", 3)
     monkeypatch.setattr(Tuned, "__module__", "__main__")
-    assert mechanism_as_asked(Tuned()) is None, "another program may have another class of this name"
+    assert mechanism_form(Tuned()) is None, "another program may have another class of this name"
 
 
 @dataclass(frozen=True, eq=False)
@@ -404,18 +402,16 @@ class EqualToAll(pg.Laplace):
 
 
 def test_a_mechanism_that_says_it_equals_everything_is_not_the_automatic_one():
-    assert mechanism_as_asked(EqualToAll()) != mechanism_as_asked(None)
+    assert mechanism_form(EqualToAll()) != mechanism_form(None)
 
 
 def test_numbers_of_arrays_are_numbers():
     for kind in (np.int8, np.uint64, np.int64):
-        assert mechanism_as_asked(pg.Exponential(limit=kind(7))) == mechanism_as_asked(
-            pg.Exponential(limit=7)
-        )
-    assert mechanism_as_asked(pg.Cube(offset=np.float64(0.1))) == mechanism_as_asked(pg.Cube(offset=0.1))
-    assert mechanism_as_asked(pg.Exponential(limit=np.longdouble(7))) in (
+        assert mechanism_form(pg.Exponential(limit=kind(7))) == mechanism_form(pg.Exponential(limit=7))
+    assert mechanism_form(pg.Cube(offset=np.float64(0.1))) == mechanism_form(pg.Cube(offset=0.1))
+    assert mechanism_form(pg.Exponential(limit=np.longdouble(7))) in (
         None,
-        mechanism_as_asked(pg.Exponential(limit=7.0)),
+        mechanism_form(pg.Exponential(limit=7.0)),
     )
 
 
@@ -451,7 +447,7 @@ def test_a_limit_in_seconds_is_no_part_of_a_request(tmp_path, mechanism, limits)
 def test_a_calibrated_mechanism_that_was_cut_short_is_known_like_any_other(tmp_path):
     ready = choose(PAIRS, pg.Policy(FOUR), pg.Epsilon(1), time_limit=0)
     assert ready.cut_short
-    assert mechanism_as_asked(ready) is not None
+    assert mechanism_form(ready) is not None
     ledger = pg.Ledger(tmp_path / "budget.db")
     made = [
         pg.release(PAIRS, pg.Policy(FOUR), [3] * FOUR.size, epsilon=1, mechanism=ready, ledger=ledger)
