@@ -161,8 +161,8 @@ class Comparison:
         first = f"Mean squared error of an answer at {self.loss}" + (
             f", {self.runs} runs." if self.runs else "."
         )
-        told = [*([CUT_SHORT] if self.cut_short else []), *([PUBLIC_ONLY] if self.runs else [])]
-        return "\n".join([*told, first, *text, *self._better()])
+        warnings = [*([CUT_SHORT] if self.cut_short else []), *([PUBLIC_ONLY] if self.runs else [])]
+        return "\n".join([*warnings, first, *text, *self._better()])
 
     def _better(self) -> list[str]:
         """What a reader who sees that another method is expected to beat ``auto`` wants to know."""
@@ -341,9 +341,9 @@ def compare(
     every answer  2e+06     sensitivity 100
     """
     _check_kinds(query, policy)
-    asked = _loss(loss, epsilon, rho, delta)
+    spent = _loss(loss, epsilon, rho, delta)
     tell = progress or (lambda stage: None)
-    chosen = _named(methods, standard_methods(query, policy, asked, cube))
+    chosen = _named(methods, standard_methods(query, policy, spent, cube))
     if not isinstance(runs, int) or isinstance(runs, bool) or runs < 1:
         raise InputError(f"runs={runs!r}: expected a whole number >= 1.", code="compare.runs", value=runs)
     counts = None if data is None else _counts(data, query, policy, columns, edges)
@@ -351,14 +351,14 @@ def compare(
     with asking(time_limit) as request:
         for at, (name, make) in enumerate(chosen, 1):
             tell(f"{name} ({at} of {len(chosen)})")
-            made.append(_row(name, make, query, policy, asked, counts, runs, seed))
+            made.append(_row(name, make, query, policy, spent, counts, runs, seed))
     apply = ranked((row for row in made if row.applies), key=lambda row: row.figure)
     rows = [*apply, *(row for row in made if not row.applies)]
     if not rows[0].applies:
         raise RefusedError(
             f"none of the methods applies; {rows[0].name}: {rows[0].note}", code="compare.none"
         )
-    return Comparison(tuple(rows), asked, 0 if counts is None else runs, request.cut_short)
+    return Comparison(tuple(rows), spent, 0 if counts is None else runs, request.cut_short)
 
 
 def _check_kinds(query: Any, policy: Any) -> None:
@@ -426,13 +426,13 @@ def _row(
 ) -> Method:
     start = time.perf_counter()
     try:
-        large = getattr(make, "__self__", None)
-        if isinstance(large, MatrixMechanism) and query.domain.size > STRATEGY_CELLS:
+        mechanism = getattr(make, "__self__", None)
+        if isinstance(mechanism, MatrixMechanism) and query.domain.size > STRATEGY_CELLS:
             raise RefusedError(f"not compared for more than {STRATEGY_CELLS:,} cells", code="compare.cells")
         ready = make(query, policy, loss)
         expected, note = _expected(ready)
-        if isinstance(large, PlugIn):
-            note = f"{note}; {large.origin}" if note else large.origin
+        if isinstance(mechanism, PlugIn):
+            note = f"{note}; {mechanism.origin}" if note else mechanism.origin
     except (RefusedError, InputError) as refusal:
         return Method(name, "", None, None, None, time.perf_counter() - start, _first_sentence(refusal))
     seconds = time.perf_counter() - start

@@ -22,13 +22,7 @@ CIRCLES = {"curator.counting"}
 TWICE = {
     "Base",
     "Choice",
-    "Cube",
-    "Fact",
     "Gaussian",
-    "Measure",
-    "Network",
-    "Problem",
-    "Release",
     "Rule",
     "Strategy",
     "Table",

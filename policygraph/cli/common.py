@@ -32,7 +32,7 @@ COMPOSE_POLICIES = typer.Option(
 MECHANISM = typer.Option(
     None,
     "--mechanism",
-    help="A name that `policygraph compare` lists, such as cube or 'edges, consistent', or that of a plug-in; auto: the least "
+    help="A name that `policygraph compare` lists, such as cube or 'edges, consistent', or of an installed package; auto: the least "
     "expected error. Without it: what the file says (mechanism in [[release]], or [cube]), otherwise auto.",
     show_default=False,
 )

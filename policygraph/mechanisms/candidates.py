@@ -367,7 +367,7 @@ def known_names() -> list[str]:
 
 def register(
     name: str,
-    mechanism: Mechanism | type[Mechanism] | Maker,
+    mechanism: Mechanism | type[Mechanism] | Candidate | Maker,
     *,
     accepts: Test = _always,
     words: str | Callable[[Calibrated], str] = "",
@@ -379,7 +379,7 @@ def register(
     name
         What comparisons, policy files and the command call it.
     mechanism
-        A mechanism, its class, or a function of query, policy and loss that gives one.
+        A mechanism, its class, a function of query, policy and loss that gives one, or a candidate, which says the rest itself.
     accepts
         Whether ``auto`` considers it for a query, policy and loss; it must be cheap, repeatable, and cannot see data.
     words
@@ -406,9 +406,12 @@ def register(
             code="plugin.name",
             value=name,
         )
-    _registered[name] = _adopted(
-        Candidate(name, _maker(mechanism), accepts, None, words), f"plug-in {name!r}, registered at run time"
+    given = (
+        mechanism
+        if isinstance(mechanism, Candidate)
+        else Candidate(name, _maker(mechanism), accepts, None, words)
     )
+    _registered[name] = _adopted(replace(given, name=name), f"plug-in {name!r}, registered at run time")
 
 
 def unregister(name: str) -> None:
@@ -466,7 +469,7 @@ def _plain_policy(query: Query, policy: Policy, loss: Loss) -> bool:
 
 
 def _adopted(given: Candidate, origin: str, version: str = "") -> Candidate:
-    """A candidate of others, asked for counts under a policy only, whose faults are sentences."""
+    """A candidate of a plug-in: considered for counts under a policy only, and its faults are sentences."""
 
     def mechanism(query: Query, policy: Policy, loss: Loss) -> Mechanism:
         try:
@@ -487,7 +490,7 @@ def _adopted(given: Candidate, origin: str, version: str = "") -> Candidate:
         try:
             return bool(given.accepts(query, policy, loss))
         except Exception:
-            return True  # and is told when it is calibrated
+            return True  # the fault is reported when it is calibrated
 
     return replace(
         given,

@@ -224,7 +224,7 @@ def test_facts_that_couple_records_leave_room_for_plug_ins(installed):
     policy = pg.Policy(domain, constraints=[pg.Cuboid("a"), pg.Cuboid("b")])
     query = pg.queries.identity(domain)
     alone = choose(query, policy, pg.Epsilon(1))
-    register("worse", Candidate("x", lambda *_: pg.Laplace()).mechanism)
+    register("worse", Candidate("x", lambda *_: pg.Laplace()))
     try:
         ready = choose(query, policy, pg.Epsilon(1))
     finally:
