@@ -302,3 +302,14 @@ def test_answers_are_those_of_the_records_one_by_one(query, given_records):
             for at, names in enumerate(query.sets)
         }
     assert query.answer_from(**by).tolist() == oracle.answers(query, records).tolist()
+
+
+def test_a_record_that_changes_its_value_may_matter_most():
+    """The bound on moves between cells is below what a value alone changes: the two are one bracket, not a contradiction."""
+    domain = pg.Domain({"a0": 2, "a1": 2})
+    measure = pg.Measure("x", 0, 1, unit=1)
+    query = MeasureQuery(domain, measure, [(), ("a1",), ("a0", "a1")], "sums", centred=True)
+    policy = pg.Policy(domain, None, [pg.count({"a0": [0]})])
+    found = pg.sensitivity(query, policy, norm="l2")
+    assert (found.lower_power, found.power, found.exact) == (12, 12, True)
+    compare(found, oracle.engine(query, policy, "l2").power, query)

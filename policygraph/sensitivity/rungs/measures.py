@@ -180,7 +180,9 @@ def _of_table(query: MeasureQuery, t: int, one: int, two: int, *, changed: bool,
 def _induced(query: MeasureQuery, problem: Problem) -> Bracket[Witness]:
     """Public facts without a graph: bounds by the engine for counts, attained by values at the ends of the range."""
     made = _induced_l1 if problem.norm == "l1" else _induced_l2
-    return _on_two_values(query, problem, made(query, problem))
+    # The search on two values also meets records that keep their cell, so that it is compared with both kinds of moves.
+    bound = _best([made(query, problem), *_of_value(query, problem.policy, problem.norm)])
+    return _on_two_values(query, problem, bound)
 
 
 def _induced_l1(query: MeasureQuery, problem: Problem) -> Bracket[Witness]:
