@@ -13,16 +13,18 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from policygraph.curator.gate import draw, histogram
 from policygraph.curator.noise import Rng
 from policygraph.errors import InputError
 from policygraph.mechanisms.additive import Additive
 from policygraph.mechanisms.base import Calibrated
 from policygraph.model.queries.base import Part, Query
 
-__all__ = ["Outputs", "Randomness", "Subject", "noisy_many"]
+__all__ = ["Outputs", "RandomnessKind", "Subject", "noisy_many"]
 
 Ints = npt.NDArray[np.int64]
-Randomness = Literal["source", "numpy"]
+RandomnessKind = Literal["rng", "numpy", "source"]
+"""What a callable is given; ``source`` is the former name of ``rng``."""
 
 WATCHED = 256
 """Answers kept of each output; the changed ones first."""
@@ -51,7 +53,7 @@ class Subject:
     Attributes
     ----------
     mechanism
-        A :class:`Calibrated`, or a callable of a table and a source of randomness.
+        A :class:`Calibrated`, or a callable of a table and an rng.
     randomness
         What a callable gets: a ``Rng``, or a ``numpy.random.Generator`` seeded from one.
     batch
@@ -59,48 +61,48 @@ class Subject:
     """
 
     mechanism: Calibrated | Callable[..., Any]
-    randomness: Randomness = "source"
+    randomness: RandomnessKind = "rng"
     batch: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.mechanism, Calibrated) and not callable(self.mechanism):
             raise InputError(
-                f"mechanism={self.mechanism!r}: expected a calibrated mechanism or a callable of a table and a source. "
+                f"mechanism={self.mechanism!r}: expected a calibrated mechanism or a callable of a table and an rng. "
                 "A Mechanism has no noise yet: call its calibrate first.",
                 code="audit.mechanism",
                 value=self.mechanism,
             )
-        if self.randomness not in ("source", "numpy"):
+        if self.randomness not in ("rng", "numpy", "source"):
             raise InputError(
-                f"randomness={self.randomness!r}: expected 'source' or 'numpy'.", code="audit.randomness"
+                f"randomness={self.randomness!r}: expected 'rng' or 'numpy'.", code="audit.randomness"
             )
 
-    def outputs(self, table: Ints, n: int, source: Rng, watched: Ints | None) -> Outputs:
+    def outputs(self, table: Any, n: int, rng: Rng, watched: Ints | None) -> Outputs:
         """Draw ``n`` independent outputs, keeping only the watched answers of long ones."""
         if isinstance(self.mechanism, Calibrated):
-            return Outputs(noisy_many(self.mechanism, table, n, source, watched), [])
-        given: Any = source
+            return Outputs(noisy_many(self.mechanism, table, n, rng, watched), [])
+        given: Any = rng
         if self.randomness == "numpy":
-            given = np.random.default_rng(source.words(4).tolist())
+            given = np.random.default_rng(rng.words(4).tolist())
         if self.batch:
             return _gather(self.mechanism(table.copy(), n, given), n, watched)
         return _gather([self.mechanism(table.copy(), given) for _ in range(n)], n, watched)
 
 
 def noisy_many(
-    ready: Calibrated, table: Ints, n: int, source: Rng, watched: Ints | None = None
+    ready: Calibrated, table: Any, n: int, rng: Rng, watched: Ints | None = None
 ) -> npt.NDArray[Any]:
     """Draw many independent outputs of a calibrated mechanism.
 
     Parameters
     ----------
     ready
-        The mechanism, whose own ``noisy_many`` is used.
+        The mechanism; its outputs come through the gate, as those of a release do.
     table
         Counts of the cells.
     n
         How many outputs.
-    source
+    rng
         Where the randomness comes from.
     watched
         Indices of the answers to keep; all when absent.
@@ -120,12 +122,13 @@ def noisy_many(
 
     Notes
     -----
-    An additive mechanism puts independent noise of one law on every answer, so that to leave answers out before the noise has
-    the law of leaving them out after it, and costs less.
+    An additive mechanism puts independent noise of one distribution on every answer, so that to leave answers out before the noise has
+    the distribution of leaving them out after it, and costs less.
     """
     if watched is not None and isinstance(ready, Additive) and is_dataclass(ready):
-        return replace(ready, query=Watched(ready.query, watched)).noisy_many(table, n, source)
-    return _kept(np.asarray(ready.noisy_many(table, n, source)), watched)
+        ready, watched = replace(ready, query=Watched(ready.query, watched)), None
+    outputs = draw(ready, histogram(ready, table), rng, n)
+    return _kept(ready.comparable(outputs), watched)
 
 
 class Watched(Query):

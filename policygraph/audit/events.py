@@ -16,7 +16,7 @@ from policygraph.audit.bounds import Claim, rough_bounds
 from policygraph.audit.draws import Ints, Outputs
 from policygraph.audit.statistics import Statistic
 
-__all__ = ["Choice", "Event", "best_events"]
+__all__ = ["Event", "Promising", "best_events"]
 
 Values = npt.NDArray[Any]
 
@@ -77,7 +77,7 @@ class Event:
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class Promising:
     """The event that promises most for one direction, with the bound that it promises."""
 
     event: Event
@@ -86,7 +86,7 @@ class Choice:
 
 def best_events(
     claim: Claim, first: Outputs, second: Outputs, looks: Iterable[Statistic], width: float
-) -> tuple[Choice | None, Choice | None]:
+) -> tuple[Promising | None, Promising | None]:
     """Choose one event that is likelier on the first table, and one that is likelier on the second.
 
     Parameters
@@ -106,7 +106,7 @@ def best_events(
     looks good on the outputs it was made from.
     """
     half = len(first) // 2
-    best: list[Choice | None] = [None, None]
+    best: list[Promising | None] = [None, None]
     for look in looks:
         a, b = look(first), look(second)
         families = [
@@ -122,7 +122,7 @@ def best_events(
             now = best[way]
             worth = float(promise[at]) * (1.0 if look.plain else LEGIBLE)
             if worth > (0.0 if now is None else now.promise):
-                best[way] = Choice(_pick(families, at), worth)
+                best[way] = Promising(_pick(families, at), worth)
     return best[0], best[1]
 
 

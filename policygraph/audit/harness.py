@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from policygraph.audit.bounds import Claim, binomial_bounds
-from policygraph.audit.draws import WATCHED, Ints, Outputs, Randomness, Subject
+from policygraph.audit.draws import WATCHED, Ints, Outputs, RandomnessKind, Subject
 from policygraph.audit.events import Event, best_events
 from policygraph.audit.pairs import Pair, neighbour_pairs, read_pairs
 from policygraph.audit.report import AuditReport, Finding
 from policygraph.audit.statistics import Scene, Statistics, statistics
-from policygraph.curator.noise import Rng, SecureRng
+from policygraph.curator.noise import Rng
+from policygraph.curator.releasing import rng_of
 from policygraph.errors import InputError, shown
 from policygraph.exact import Exact, as_fraction
 from policygraph.mechanisms.base import Calibrated
@@ -46,18 +47,19 @@ def audit(
     confidence: Exact = "0.999",
     pairs: Iterable[Any] | None = None,
     most_pairs: int = 8,
-    source: Rng | None = None,
-    randomness: Randomness = "source",
+    rng: Rng | None = None,
+    randomness: RandomnessKind = "rng",
     batch: bool = False,
     looks: Statistics | None = None,
     progress: Callable[[str], None] | None = None,
+    source: Rng | None = None,
 ) -> AuditReport:
     """Look for events that are likelier on a table than its neighbour allows.
 
     Parameters
     ----------
     mechanism
-        A calibrated mechanism of this library, or any callable ``f(table, source)`` that returns an array of numbers or
+        A calibrated mechanism of this library, or any callable ``f(table, rng)`` that returns an array of numbers or
         something hashable. Tuples and frozensets are also looked at part by part.
     policy
         Whose neighbours must look alike; that of a calibrated mechanism when absent.
@@ -74,17 +76,19 @@ def audit(
         Pairs of neighbouring tables to compare; made from the policy when absent.
     most_pairs
         How many pairs to make at most.
-    source
+    rng
         Where the randomness comes from; secure by default.
     randomness
-        What a callable is given: ``"source"`` or ``"numpy"`` (a ``numpy.random.Generator``).
+        What a callable is given: ``"rng"`` or ``"numpy"`` (a ``numpy.random.Generator``).
     batch
-        Whether the callable is ``f(table, n, source)`` and returns n outputs.
+        Whether the callable is ``f(table, n, rng)`` and returns n outputs.
     looks
         More statistics to look at, by name: callables from all outputs (an array with a row for each, or a list) to one
         number for each output.
     progress
         Called with a sentence before each stage.
+    source
+        The former name of ``rng``.
 
     Returns
     -------
@@ -102,9 +106,9 @@ def audit(
     >>> domain = pg.Domain({"age": 3})
     >>> policy = pg.Policy(domain)
     >>> ready = pg.Laplace().calibrate(pg.queries.identity(domain), policy, pg.Epsilon(1))
-    >>> audit(ready, samples=2000, source=pg.SeededRng(1)).passed
+    >>> audit(ready, samples=2000, rng=pg.SeededRng(1)).passed
     True
-    >>> report = audit(ready, epsilon="1/3", samples=4000, source=pg.SeededRng(1))
+    >>> report = audit(ready, epsilon="1/3", samples=4000, rng=pg.SeededRng(1))
     >>> report.passed, report.lower_bound > 1 / 3
     (False, True)
 
@@ -128,7 +132,7 @@ def audit(
     claim = Claim.read(epsilon, loss)
     half, sure = _read(samples, confidence)
     subject = Subject(mechanism, randomness, batch)
-    random = source or SecureRng()
+    random = rng_of(rng, source)
     tell("making pairs of neighbouring tables")
     if pairs is not None:
         compared = read_pairs(pairs, policy)

@@ -333,7 +333,7 @@ def audit(
             samples=samples,
             confidence=confidence,
             most_pairs=pairs,
-            source=SecureRng() if seed is None else SeededRng(seed),
+            rng=SecureRng() if seed is None else SeededRng(seed),
             progress=tell,
         )
     if as_json:

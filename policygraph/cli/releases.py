@@ -102,7 +102,7 @@ def release(
     asked = loss_option(epsilon, rho, delta)
     read, query = one_query(file)
     _warn_of_weak(epsilon)
-    source = SecureRng() if seed is None else SeededRng(seed)
+    rng = SecureRng() if seed is None else SeededRng(seed)
     if ledger is None:
         typer.echo("no --ledger: what is spent here is not recorded anywhere", err=True)
     stages: list[str] = []
@@ -123,7 +123,7 @@ def release(
                 ledger=ledger,
                 dataset=dataset,
                 mechanism=named_mechanism(mechanism or read.mechanism, query, read.policy, asked, read.cube),
-                source=source,
+                rng=rng,
                 columns=read.columns,
                 edges=read.edges,
                 compose_policies=compose_policies,

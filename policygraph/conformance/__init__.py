@@ -7,11 +7,11 @@ The checks try what can be tried on small cases; a proof they are not.
 from policygraph.conformance.mechanisms import check_mechanism
 from policygraph.conformance.partitioners import check_partitioner
 from policygraph.conformance.reductions import check_reduction
-from policygraph.conformance.report import Check, Conformance
+from policygraph.conformance.report import CheckedRule, Conformance
 from policygraph.conformance.strategies import check_strategy
 
 __all__ = [
-    "Check",
+    "CheckedRule",
     "Conformance",
     "check_mechanism",
     "check_partitioner",

@@ -12,6 +12,7 @@ import numpy as np
 from policygraph.audit import audit, neighbour_pairs
 from policygraph.conformance.report import Conformance, Trial, refused, tried
 from policygraph.curator.noise import SeededRng
+from policygraph.distributions.noise import NONE
 from policygraph.errors import InputError
 from policygraph.mechanisms.base import Calibrated, Mechanism
 from policygraph.model.domain import Domain
@@ -21,6 +22,7 @@ from policygraph.model.queries import identity
 from policygraph.model.queries.base import Query
 from policygraph.release.release import Release
 from policygraph.sensitivity import sensitivity
+from policygraph.sensitivity.request import proved
 
 __all__ = ["check_mechanism"]
 
@@ -60,7 +62,7 @@ def check_mechanism(
     >>> domain = pg.Domain({"age": 4})
     >>> found = check_mechanism(pg.Laplace(), pg.queries.identity(domain), pg.Policy(domain), pg.Epsilon(1))
     >>> found.passed, len(found.checks)
-    (True, 13)
+    (True, 14)
     """
     if not isinstance(mechanism, Mechanism):
         raise InputError(f"{mechanism!r}: expected a Mechanism.", code="conformance.subject", value=mechanism)
@@ -87,9 +89,10 @@ def check_mechanism(
             "refuses a certificate of another query",
             lambda: _other_certificate(mechanism, query, policy, loss),
         )
+        yield "answers without noise only what no move changes", lambda: _public(ready)
         yield "runs on neighbouring tables of all kinds", lambda: _runs(ready, [p.before for p in pairs])
         yield "leaves the table as it is", lambda: _table_kept(ready, table)
-        yield "draws from its source alone", lambda: _seeded(ready, table)
+        yield "draws from its rng alone", lambda: _seeded(ready, table)
         yield "says what it did in a record without data", lambda: _record(ready, table)
         yield "its release can be stored", lambda: _stored(ready, table)
         yield "its errors are as stated", lambda: _errors(ready, table)
@@ -139,6 +142,16 @@ def _other_certificate(mechanism: Mechanism, query: Query, policy: Policy, loss:
     return refused(lambda: mechanism.calibrate(query, policy, loss, proof), "a certificate of another query")
 
 
+def _public(ready: Calibrated) -> str | None:
+    """What is answered without noise must have a proved sensitivity of 0."""
+    silent = ready.noise.distribution == NONE and not ready.runner and ready.measure is not None
+    for query in (*([ready.measure] if silent and ready.measure else []), *ready.exact):
+        power = proved(query, ready.policy, ready.loss.norm).power
+        if power != 0:
+            return f"{query!r} is answered without noise, and a move may change it by {power}"
+    return None
+
+
 def _runs(ready: Calibrated, tables: Sequence[Any]) -> str | None:
     for at, table in enumerate(tables):
         made = ready.run(table.copy(), SeededRng(at))
@@ -165,9 +178,9 @@ def _seeded(ready: Calibrated, table: Any) -> str | None:
     if str(np.random.get_state()) != before:
         return "the global random state of numpy was used"
     if runs[0] != runs[1]:
-        return "the same seed gave two results: some randomness does not come from the source"
+        return "the same seed gave two results: some randomness does not come from the rng"
     if ready.noise.distribution != "none" and all(run == runs[0] for run in runs):
-        return "different seeds gave the same result: the noise does not come from the source"
+        return "different seeds gave the same result: the noise does not come from the rng"
     return None
 
 
@@ -175,7 +188,7 @@ def _record(ready: Calibrated, table: Any) -> str | None:
     made = ready.run(table.copy(), SeededRng(3))
     record = json.loads(json.dumps(dict(made.record)))
     if record["private"] is not False or not record["warning"]:
-        return "a release of a seeded source does not say that it is not private"
+        return "a release of a seeded rng does not say that it is not private"
     if record["loss"] != ready.loss.to_json() or record["policy_fingerprint"] != ready.policy.fingerprint:
         return "the record names another loss or policy"
     if not record["stages"] or not all(isinstance(line, str) and line for line in record["stages"]):
@@ -221,5 +234,5 @@ def _errors(ready: Calibrated, table: Any) -> str | None:
 def _audited(ready: Calibrated, pairs: Sequence[Any], samples: int) -> str | None:
     if not pairs:
         return None
-    report = audit(ready, pairs=pairs, samples=samples, source=SeededRng("conformance"))
+    report = audit(ready, pairs=pairs, samples=samples, rng=SeededRng("conformance"))
     return None if report.passed else str(report)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from policygraph.audit import audit, neighbour_pairs
 from policygraph.conformance.report import Conformance, Trial, tried
-from policygraph.curator.noise import SeededRng
+from policygraph.curator.histogram import Histogram, Ints
+from policygraph.curator.noise import Rng, SeededRng
+from policygraph.curator.runners.partitioned import choose
 from policygraph.mechanisms.partitioned import Partition
 from policygraph.mechanisms.partitioned.partitioners.base import Partitioner
 from policygraph.model.domain import Domain
@@ -23,7 +24,7 @@ __all__ = ["check_partitioner"]
 def check_partitioner(
     partitioner: Partitioner, *, size: int = 6, loss: Epsilon | None = None, samples: int = 2_000
 ) -> Conformance:
-    """Try whether a private partitioner keeps its contract: every cell in one bucket, drawn from its source, within its loss.
+    """Try whether a private partitioner keeps its contract: every cell in one bucket, drawn from its rng, within its loss.
 
     Parameters
     ----------
@@ -48,14 +49,17 @@ def check_partitioner(
     ready = partitioner.calibrate(size, Fraction(1), spent, 1.0)
     pairs = neighbour_pairs(policy, most=4)
 
-    def labels(table: Any, source: Any) -> tuple[int, ...]:
-        return tuple(ready.choose(table, source).labels.tolist())
+    def chosen(table: Ints, rng: Rng) -> Partition:
+        return choose(ready, Histogram.of(domain, table), rng)[0]
+
+    def labels(table: Ints, rng: Rng) -> tuple[int, ...]:
+        return tuple(chosen(table, rng).labels.tolist())
 
     def covers() -> str | None:
         for at, pair in enumerate(pairs):
-            made = ready.choose(pair.before.copy(), SeededRng(at))
+            made = chosen(pair.before.copy(), SeededRng(at))
             if not isinstance(made, Partition) or made.labels.size != size:
-                return "choose returned no partition of all cells"
+                return "the choice is no partition of all cells"
         return None
 
     def seeded() -> str | None:
@@ -63,13 +67,11 @@ def check_partitioner(
         kept = table.copy()
         runs = [labels(table, SeededRng(seed)) for seed in (1, 1)]
         if not np.array_equal(kept, table):
-            return "choose changed the table that it was given"
+            return "the choice changed the table that it was given"
         return None if runs[0] == runs[1] else "the same seed gave two partitions"
 
     def private() -> str | None:
-        report = audit(
-            labels, policy, loss=spent, pairs=pairs, samples=samples, source=SeededRng("partition")
-        )
+        report = audit(labels, policy, loss=spent, pairs=pairs, samples=samples, rng=SeededRng("partition"))
         return None if report.passed else str(report)
 
     def trials() -> Iterator[tuple[str, Trial]]:
@@ -78,7 +80,7 @@ def check_partitioner(
             lambda: None if ready.loss == spent else f"{ready.loss} instead of {spent}",
         )
         yield "puts every cell into one bucket", covers
-        yield "draws from its source alone", seeded
+        yield "draws from its rng alone", seeded
         yield "says what it did", lambda: None if list(ready.stages()) else "no stages"
         if samples:
             yield "passes the audit", private

@@ -1,4 +1,4 @@
-"""What a check found. Owns :class:`Check`, :class:`Conformance`."""
+"""What a check found. Owns :class:`CheckedRule`, :class:`Conformance`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from policygraph.errors import PolicyGraphError
 
-__all__ = ["Check", "Conformance", "Trial", "refused", "tried"]
+__all__ = ["CheckedRule", "Conformance", "Trial", "refused", "tried"]
 
 Trial = Callable[[], str | None]
 
 
 @dataclass(frozen=True)
-class Check:
+class CheckedRule:
     """One thing that was tried: what must hold, and what was found wrong (None when it held)."""
 
     rule: str
@@ -39,7 +39,7 @@ class Conformance:
     """
 
     subject: str
-    checks: tuple[Check, ...]
+    checks: tuple[CheckedRule, ...]
 
     @property
     def passed(self) -> bool:
@@ -63,7 +63,7 @@ def tried(subject: str, trials: Iterator[tuple[str, Trial]]) -> Conformance:
             fault = trial()
         except Exception as cause:
             fault = f"{type(cause).__name__}: {cause}"
-        checks.append(Check(rule, fault))
+        checks.append(CheckedRule(rule, fault))
     return Conformance(subject, tuple(checks))
 
 

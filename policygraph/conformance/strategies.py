@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from policygraph.conformance.mechanisms import check_mechanism
-from policygraph.conformance.report import Check, Conformance, Trial, tried
+from policygraph.conformance.report import CheckedRule, Conformance, Trial, tried
 from policygraph.mechanisms.cube.mechanism import Cube
 from policygraph.model.domain import Domain
 from policygraph.model.loss import Epsilon, Loss
@@ -65,7 +65,9 @@ def check_strategy(
     if not alone.passed:
         return alone
     made = check_mechanism(Cube(strategy), query, hidden, spent, samples=samples)
-    return Conformance(title, (*alone.checks, *(Check(f"as a cube, {c.rule}", c.fault) for c in made.checks)))
+    return Conformance(
+        title, (*alone.checks, *(CheckedRule(f"as a cube, {c.rule}", c.fault) for c in made.checks))
+    )
 
 
 def _computable(strategy: Strategy, query: Query, policy: Policy, loss: Loss) -> str | None:

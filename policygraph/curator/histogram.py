@@ -205,6 +205,8 @@ class Histogram:
         """Refuse cuboids that are too large to be counted, before anything is charged."""
         if self._vector is not None or not isinstance(self.domain, Domain):
             return
+        if not all(isinstance(query, FromTables) for query in queries):
+            self.vector()
         for names in (names for query in queries for names in _cuboids_of(query)):
             size = prod(len(self.domain.labels(name)) for name in names)
             if size > DENSE:

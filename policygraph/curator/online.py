@@ -18,10 +18,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from policygraph.api import find_account, perform
 from policygraph.curator.ledger import Ledger
-from policygraph.curator.noise import Rng, SecureRng
+from policygraph.curator.noise import Rng
 from policygraph.curator.online_rule import Rule
+from policygraph.curator.releasing import find_account, perform, rng_of
 from policygraph.curator.requests import Identity, identify, read, request_of
 from policygraph.errors import InputError, LedgerError, shown
 from policygraph.estimation.cubes.release import cube_table
@@ -71,7 +71,7 @@ class OnlineAnswer:
     sentences
         How it was made, one sentence for each step.
     private
-        False when noise came from a seeded source.
+        False when noise came from a seeded rng.
     """
 
     table: Table
@@ -119,7 +119,7 @@ class OnlineCube:
         The most that one question may cost, in that kind.
     columns
         Column of each attribute, where they have other names.
-    source
+    rng
         Where the randomness comes from; secure by default.
     compose_policies
         Allow data that was released under another policy before.
@@ -155,8 +155,10 @@ class OnlineCube:
     kind: Literal["epsilon", "rho"] = "epsilon"
     most: Exact = 1
     columns: Mapping[str, str] | None = None
-    source: Rng | None = None
+    rng: Rng | None = None
     compose_policies: bool = False
+    source: Rng | None = None
+    """The former name of ``rng``."""
 
     def __post_init__(self) -> None:
         # Its arguments are checked when it is made, and not when a first question is asked.
@@ -198,7 +200,7 @@ class OnlineCube:
 
     @cached_property
     def _random(self) -> Rng:
-        return self.source or SecureRng()
+        return rng_of(self.rng, self.source)
 
     @cached_property
     def _read(self) -> dict[int, list[Measurement]]:
@@ -321,7 +323,7 @@ class OnlineCube:
                     ledger=self.book,
                     dataset=self.dataset,
                     mechanism=self._plain,
-                    source=self._random,
+                    rng=self._random,
                     columns=self.columns,
                     compose_policies=self.compose_policies,
                     reuse=False,

@@ -9,18 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
-import numpy as np
-
-from policygraph.curator.noise import (
-    Rng,
-    discrete_gaussian,
-    discrete_laplace,
-)
 from policygraph.errors import InputError
 from policygraph.exact import show
-from policygraph.mechanisms.base import Calibrated, Ints, Mechanism, Noise, certified, noise_for, true_answers
+from policygraph.mechanisms.base import Calibrated, Mechanism, Noise, certified, noise_for
 from policygraph.model.loss import Epsilon, Loss, Rho
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
@@ -32,7 +24,7 @@ __all__ = ["Additive", "Gaussian", "Laplace", "for_loss"]
 
 @dataclass(frozen=True)
 class Additive(Calibrated):
-    """Independent noise of one law on every lattice point."""
+    """Independent noise of one distribution on every answer."""
 
     mechanism: str
     query: Query
@@ -44,7 +36,7 @@ class Additive(Calibrated):
 
     @cached_property
     def parameter(self) -> Fraction:
-        """Scale Delta / epsilon of the Laplace law, or variance Delta^2 / (2 rho) of the Gaussian one."""
+        """Scale Delta / epsilon of Laplace noise, or variance Delta^2 / (2 rho) of Gaussian noise."""
         power = self.query.unit if self.sensitivity.norm == "l1" else self.query.unit**2
         units = self.sensitivity.power / power
         return units / self.loss.value if isinstance(self.loss, Epsilon) else units / (2 * self.loss.value)
@@ -52,17 +44,6 @@ class Additive(Calibrated):
     @cached_property
     def noise(self) -> Noise:
         return noise_for(self.loss, self.parameter)
-
-    def noisy(self, table: Any, source: Rng) -> Ints:
-        made: Ints = self.noisy_many(table, 1, source)[0]
-        return made
-
-    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
-        answers = true_answers(self.query, table)
-        if self.parameter == 0:
-            return np.tile(answers, (n, 1))
-        draw = discrete_laplace if isinstance(self.loss, Epsilon) else discrete_gaussian
-        return draw(self.parameter, (n, answers.size), source) + answers
 
     def stages(self) -> Sequence[str]:
         kind = "exactly" if self.sensitivity.exact else "at most"

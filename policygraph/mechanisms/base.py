@@ -1,6 +1,7 @@
 """What every mechanism is. Owns :class:`Mechanism` (configuration only) and :class:`Calibrated` (ready to run).
 
-``calibrate`` sees no data; ``run`` is the one place where a true answer meets noise.
+Nothing in this room sees data or randomness: a calibrated mechanism says what is to be answered, which noise it gets and what is made of it, and
+``policygraph.curator.gate`` is the one place where a true answer meets noise.
 """
 
 from __future__ import annotations
@@ -12,12 +13,11 @@ from copy import copy
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, isqrt
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.curator.noise import Rng
 from policygraph.distributions.noise import (
     GAUSSIAN,
     LAPLACE,
@@ -28,13 +28,12 @@ from policygraph.distributions.noise import (
     laplace_noise,
 )
 from policygraph.effort import SECOND
-from policygraph.errors import InputError, RefusedError
-from policygraph.model.domain import Network
+from policygraph.errors import InputError, PolicyGraphError, RefusedError
 from policygraph.model.loss import Epsilon, Loss, Rho
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.cuboids import BlockQuery, CuboidQuery
-from policygraph.release.release import Release, Table, plain, scaled
+from policygraph.release.release import Randomness, Release, Table, plain, scaled
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.request import CUT_SHORT, Request, current, proved
 from policygraph.version import __version__
@@ -52,12 +51,7 @@ __all__ = [
     "chosen",
     "marked",
     "noise_for",
-    "records_of",
-    "true_answers",
 ]
-
-DENSE_CELLS = 50_000_000
-"""Above this many cells a cube is never built; its tables are counted one by one."""
 
 MOST_ANSWERS = 100_000_000
 """Most answers of one release."""
@@ -78,28 +72,69 @@ Floats = npt.NDArray[np.float64]
 Made = TypeVar("Made", bound="Calibrated")
 
 
+class Runs(Protocol):
+    """What :meth:`Calibrated.run` is given: randomness that takes a mechanism and data through the gate of the curator."""
+
+    def run(self, ready: Calibrated, data: Any, /) -> Release:
+        """Draw the noise and make the release."""
+
+
 class Calibrated(ABC):
-    """A mechanism with its noise fixed for one query, policy and loss; it has seen no data."""
+    """A mechanism with its noise fixed for one query, policy and loss. It never sees data.
+
+    Notes
+    -----
+    It says what is to be answered (:attr:`measure`, :attr:`exact`), which noise the answers get (:attr:`noise`, :attr:`width`, :meth:`spread`), and what is
+    made of the noisy answers (:meth:`decode`, :meth:`publish`). The gate, ``policygraph.curator.gate``, does the rest: it alone brings true answers
+    and noise together. A family that must look at data before it adds noise names a :attr:`runner` of the curator.
+    """
 
     mechanism: str
     query: Query
     policy: Policy
     loss: Loss
-    most_reach: ClassVar[int] = 1 << 48
-    """What :meth:`reach` must stay below. Floating-point numbers are at ease with this much; mechanisms that add whole numbers only take more."""
     sensitivity: Sensitivity | None
     """What the noise was scaled to; None for a mechanism that scales nothing to a sensitivity."""
     why: str = ""
     """Why this mechanism was chosen among others, if it was: the first sentence of a record."""
+    most_reach: ClassVar[int] = 1 << 48
+    """What :meth:`reach` must stay below. Floating-point numbers are at ease with this much; mechanisms that add whole numbers only take more."""
+    runner: ClassVar[str] = ""
+    """The runner of the curator that draws for this family; empty for the gate itself."""
 
     @property
     @abstractmethod
     def noise(self) -> Noise:
-        """Return the law of the noise of one lattice point."""
+        """Return the distribution of one independent draw of noise."""
 
-    @abstractmethod
-    def noisy(self, table: Any, source: Rng) -> Ints:
-        """Return noisy lattice points for a table of counts; the only place that sees a true answer."""
+    @property
+    def measure(self) -> Query | None:
+        """What is answered with noise, in integers; None when nothing is."""
+        return self.query
+
+    @property
+    def exact(self) -> tuple[Query, ...]:
+        """What is answered without noise. No move of the policy may change it; a mechanism of others is refused unless that is proved."""
+        return ()
+
+    @property
+    def width(self) -> int:
+        """Number of independent draws of noise."""
+        return 0 if self.measure is None else self.measure.height
+
+    def spread(self, draws: Ints) -> Ints:
+        """Noise of the measured integers from independent draws, one row for each run; by default each integer has a draw of its own."""
+        return draws
+
+    def decode(self, noisy: Ints, exact: Ints) -> npt.NDArray[Any]:
+        """Outputs from noisy integers, one row for each run, and the exact ones, which follow by default (post-processing)."""
+        if not exact.size:
+            return noisy
+        return np.concatenate([noisy, np.broadcast_to(exact, (len(noisy), exact.size))], axis=1)
+
+    def comparable(self, outputs: Any) -> npt.NDArray[Any]:
+        """Outputs of several runs as an array with a row for each, which is what an audit looks at."""
+        return np.asarray(outputs)
 
     @property
     def cut_short(self) -> bool:
@@ -109,24 +144,11 @@ class Calibrated(ABC):
 
     @property
     def centre(self) -> Query | None:
-        """What an output of :meth:`noisy` starts with, but for the noise; None when that is no query."""
+        """What an output starts with, but for the noise; None when that is no query."""
         return self.query
 
-    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
-        """Return n independent outputs of :meth:`noisy`, one in each row.
-
-        Notes
-        -----
-        What an audit looks at. A mechanism that can draw them at once does so here, with :meth:`noisy` as its case n = 1, so
-        that what is audited is what is released.
-        """
-        return np.stack([self.noisy(table, source) for _ in range(n)])
-
     def to_answers(self, points: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Answers of the query from an output of :meth:`noisy`, in lattice units: what other mechanisms build on.
-
-        Post-processing. Most outputs are the answers already.
-        """
+        """Answers of the query from an output, in units of its integers: what other mechanisms build on (post-processing)."""
         return points
 
     @property
@@ -147,26 +169,29 @@ class Calibrated(ABC):
         """Return the stages, after why this mechanism was chosen among others, if it was."""
         return [*([self.why] if self.why else []), *self.stages()]
 
-    def check(self, table: Any) -> None:
-        """Raise for data that this cannot run on; asked before anything is charged.
+    @cached_property
+    def most_records(self) -> int:
+        """The most records of which no number on the way to a release can be too large; the gate refuses more, before any product is formed."""
+        at_none, at_one = self.reach(0), self.reach(1)
+        if at_none >= self.most_reach:
+            return -1
+        # For most mechanisms the reach grows by the same amount with each record; for others the limit is found by bisection.
+        low = (self.most_reach - 1 - at_none) // (at_one - at_none) if at_one > at_none else 1 << 62
+        if self.reach(low) < self.most_reach <= self.reach(low + 1):
+            return low
+        low, high = 0, 1 << 62
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self.reach(middle) < self.most_reach else (low, middle)
+        return low
 
-        Raises
-        ------
-        RefusedError
-            When the numbers on the way to a release could leave 64-bit integers, or what the mechanism computes with.
-        """
-        if hasattr(table, "domain"):
-            self.query.check_domain(table.domain)
-        self.check_reach(records_of(table))
-
-    def check_reach(self, records: int) -> None:
-        """Refuse so many records that a number on the way to a release could be too large, before any product is formed."""
-        if self.reach(records) >= self.most_reach:
-            raise RefusedError(
-                f"so many records, times what one of them can add to a number that {self.mechanism} works with, are too many: expected below "
-                f"2**{self.most_reach.bit_length() - 1}. Nothing was charged. Use a coarser unit, smaller weights or another mechanism.",
-                code="query.overflow",
-            )
+    def too_many_records(self) -> PolicyGraphError:
+        """The error for data of more than :attr:`most_records`."""
+        return RefusedError(
+            f"so many records, times what one of them can add to a number that {self.mechanism} works with, are too many: expected below "
+            f"2**{self.most_reach.bit_length() - 1}. Nothing was charged. Use a coarser unit, smaller weights or another mechanism.",
+            code="query.overflow",
+        )
 
     def reach(self, records: int) -> int:
         """A bound on the absolute values of all numbers on the way to a release of so many records, noise included; exact integers."""
@@ -177,7 +202,7 @@ class Calibrated(ABC):
     def most_noise(self) -> int:
         """A bound on what noise adds to an answer, which a draw exceeds with a probability below 2**-180."""
         parameter = ceil(self.noise.parameter)
-        if self.noise.distribution == "discrete Gaussian":
+        if self.noise.distribution == GAUSSIAN:
             return 24 * (isqrt(parameter) + 1)
         return 128 * (parameter + 1) if parameter else 0
 
@@ -198,35 +223,29 @@ class Calibrated(ABC):
         )
 
     def _of_part(self, errors: Floats, part: int) -> float | Floats:
-        """Errors of the values of a part, of those of all answers in lattice units; one number where they are equal."""
+        """Errors of the values of a part, of those of all answers in their integers; one number where they are equal."""
         start = sum(p.height for p in self.query.parts[:part])
         mine = errors[start : start + self.query.parts[part].height] * float(self.factor(part))
         return float(mine[0]) if np.all(mine == mine[0]) else mine
 
     def factor(self, part: int) -> Fraction:
-        """What a lattice point of a part is multiplied by in the end."""
+        """What an integer of a part is multiplied by in the end."""
         return self.query.unit / self.query.parts[part].weight
 
-    def run(self, table: Any, source: Rng) -> Release:
+    def run(self, data: Any, rng: Runs) -> Release:
         """Draw the noise and make the release.
 
         Parameters
         ----------
-        table
-            Counts of the cells, or an object with ``vector()``.
-        source
+        data
+            Counts of the cells, or a :class:`~policygraph.curator.histogram.Histogram`. They are handed on to the gate unseen.
+        rng
             Where the randomness comes from.
         """
-        counts = table if hasattr(table, "vector") else np.asarray(table)
-        if hasattr(table, "vector"):
-            self.query.check_domain(table.domain)
-        else:
-            _check_size(counts.size, self.query)
-            self.policy.check_table(counts)
-        return self.publish(self.noisy(counts, source), source)
+        return rng.run(self, data)
 
-    def publish(self, points: Ints, source: Rng) -> Release:
-        """Make a release of noisy lattice points (post-processing)."""
+    def publish(self, points: Any, randomness: Randomness) -> Release:
+        """Make a release of one output of the gate (post-processing)."""
         tables, parts, start = [], [], 0
         for at, part in enumerate(self.query.parts):
             factor = self.factor(at)
@@ -245,14 +264,10 @@ class Calibrated(ABC):
                     "within_95": plain(within),
                 }
             )
-        return Release(tuple(tables), self.record(source, parts))
+        return Release(tuple(tables), self.record(randomness, parts))
 
-    def most_rows(self, table: Any) -> int:
-        """The most rows that a release of this table can have; more than that is never published."""
-        return self.query.height
-
-    def most_bytes(self, table: Any, source: Rng) -> int:
-        """The most bytes that a release of this table takes in the ledger, so that there is room before it is charged.
+    def most_bytes(self, rows: int, randomness: Randomness) -> int:
+        """The most bytes that a release of so many rows takes in the ledger, so that there is room before it is charged.
 
         Notes
         -----
@@ -260,9 +275,8 @@ class Calibrated(ABC):
         labels and errors repeat, and are stored once and by number, but in small tables they are counted in full. Should a release be larger all the same,
         and the disk be full just then, its charge waits with its key.
         """
-        record = len(json.dumps(self.record(source, []), ensure_ascii=False).encode())
+        record = len(json.dumps(self.record(randomness, []), ensure_ascii=False).encode())
         columns = max((len(part.columns) for part in self.query.parts), default=0)
-        rows = self.most_rows(table)
         each = 96 + 48 * columns if rows <= MOST_LISTED else 20 + 6 * columns
         return 4 * record + (1 << 12) * (16 + len(self.query.parts)) + each * rows
 
@@ -273,15 +287,15 @@ class Calibrated(ABC):
             return self.sensitivity
         return _of_query(self.query, self.policy, self.loss)
 
-    def record(self, source: Rng, parts: list[dict[str, Any]]) -> dict[str, Any]:
+    def record(self, randomness: Randomness, parts: list[dict[str, Any]]) -> dict[str, Any]:
         """Provenance of a release: nothing in it depends on the data."""
-        warning = [] if source.private else [source.describe()]
+        warning = [] if randomness.private else [randomness.description]
         certificate = self.recorded_certificate
         cut = self.cut_short or current().cut_short
         return {
             "format": 1,
             "library": f"policygraph {__version__}",
-            "private": source.private,
+            "private": randomness.private,
             "warning": "; ".join(warning) or None,
             "stages": [*([CUT_SHORT] if cut else []), *warning, *self.sentences(), *_dropping(self.policy)],
             "loss": self.loss.to_json(),
@@ -291,7 +305,7 @@ class Calibrated(ABC):
                 "parameter": str(self.noise.parameter),
                 "lattice_unit": str(self.query.unit),
                 "variance": self.noise.variance,
-                "source": source.describe(),
+                "source": randomness.description,
             },
             "policy_fingerprint": self.policy.fingerprint,
             "query_fingerprint": self.query.fingerprint,
@@ -344,13 +358,6 @@ class Mechanism(ABC):
         """
 
 
-def records_of(table: Any) -> int:
-    """Number of records of counts, or of a vector, as an exact integer."""
-    if hasattr(table, "rows"):
-        return int(table.rows)
-    return sum(abs(int(count)) for count in np.asarray(table).ravel().tolist())
-
-
 def noise_for(loss: Loss, parameter: Fraction) -> Noise:
     """Discrete Laplace noise of a scale for epsilon, discrete Gaussian noise of a variance parameter for rho; none for 0.
 
@@ -363,7 +370,7 @@ def noise_for(loss: Loss, parameter: Fraction) -> Noise:
 
 
 def check_loss(loss: Any) -> None:
-    """Refuse what is no loss of a noise.
+    """Refuse what is not a privacy loss that noise can be scaled to.
 
     Raises
     ------
@@ -410,10 +417,10 @@ def _dropping(policy: Policy) -> list[str]:
     return [f"Records with labels outside the domain were left out; whether a record was left out is {said}."]
 
 
-def answers_of(ready: Calibrated, outputs: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def answers_of(ready: Calibrated, outputs: Any) -> npt.NDArray[Any]:
     """Answers from several outputs, one in each row."""
     if type(ready).to_answers is Calibrated.to_answers:
-        return outputs
+        return np.asarray(outputs)
     return np.stack([ready.to_answers(row) for row in outputs])
 
 
@@ -446,25 +453,6 @@ def answer_parts(query: Query, cells: Floats) -> Floats:
         return np.asarray(query.columns(np.arange(query.domain.size)).astype(np.float64) @ cells).ravel()
     fine = 2.0 ** min(40, room, max(0, 52 - int(np.ceil(np.log2(reach)))))
     return np.asarray(query.answer(np.rint(cells * fine).astype(np.int64)) / fine)
-
-
-def _check_size(size: int, query: Query) -> None:
-    if size != query.domain.size:
-        raise InputError(f"a table of {size} cells: expected {query.domain.size}.", code="mechanism.table")
-
-
-def true_answers(query: Query, table: Any) -> Ints:
-    """Exact answers for a vector of counts or counted records; a cube too large to build is asked table by table."""
-    if not hasattr(table, "vector"):
-        return query.answer(table)
-    if isinstance(query.domain, Network):
-        return query.answer_sparse(*table.sparse())
-    if isinstance(query, CuboidQuery) and query.domain.size > DENSE_CELLS:
-        query.check_fits([table.rows])
-        tables = table.cuboids(query.sets)
-        blocks = [tables[names] * weight for names, weight in zip(query.sets, query.weights, strict=True)]
-        return np.concatenate(blocks)
-    return query.answer(table.vector())
 
 
 def certified(

@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from policygraph.curator.histogram import MeasuredCounts
-from policygraph.curator.noise import Rng, discrete_gaussian, discrete_laplace
 from policygraph.errors import DataError, InputError, RefusedError
 from policygraph.estimation.cubes.errors import factors_at, within_95
 from policygraph.estimation.cubes.least_squares import fit
@@ -32,11 +30,12 @@ from policygraph.mechanisms.base import (
     check_drawable,
 )
 from policygraph.mechanisms.cube.strategies import strategy_named
-from policygraph.model.loss import Epsilon, Loss
+from policygraph.model.loss import Loss
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query, fingerprint
+from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.model.queries.measures import MeasureQuery
-from policygraph.release.release import Table
+from policygraph.release.release import Randomness, Table
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.transforms.cuboids.choose import Choice, Strategy
 from policygraph.transforms.cuboids.costs import known_cuboids
@@ -125,53 +124,29 @@ class MeasuredNoise(Calibrated):
     def factor(self, part: int) -> Fraction:
         return Fraction(1)
 
-    def check(self, table: Any) -> None:
-        """Refuse data that this cannot run on; nothing is charged before.
+    @property
+    def measure(self) -> Query:
+        return self.rows
 
-        Raises
-        ------
-        InputError, DataError
-            When there are counts only, or values of another measure, or sums beyond 64 bits.
-        """
-        if not isinstance(table, MeasuredCounts) or table.measure != self.query.measure:
-            raise InputError(
-                f"{type(table).__name__}: expected records with a value of {self.query.measure.column}, as a file, a frame or "
-                "MeasuredCounts for this measure.",
-                code="measure.data",
-            )
-        self.query.check_domain(table.domain)
+    @cached_property
+    def exact(self) -> tuple[Query, ...]:
+        """The counts of tables that no move changes."""
+        if not self.known:
+            return ()
+        return (CuboidQuery(self.query.domain, [self.lattice.names(mask) for mask in self.known]),)
+
+    @cached_property
+    def most_records(self) -> int:
         top = max(self.choice.weights) * max(
             self.rows.sum_weight * max(map(abs, self.rows.ends)), self.rows.count_weight
         )
-        if table.counts.rows * top >= 1 << 61:
-            raise DataError(
-                f"weighted sums of {self.query.measure.column} do not fit 64 bits: expected a coarser unit.",
-                code="measure.reach",
-            )
+        return ((1 << 61) - 1) // top
 
-    def run(self, table: Any, source: Rng) -> MeasureRelease:
-        self.check(table)
-        return self.publish(self.noisy(table, source), source)
-
-    def noisy(self, table: Any, source: Rng) -> Ints:
-        """Noisy measured numbers, followed by the exact counts of the known tables."""
-        made: Ints = self.noisy_many(table, 1, source)[0]
-        return made
-
-    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
-        """Return n independent outputs of :meth:`noisy`, one in each row."""
-        self.check(table)
-        sets = self.rows.sets
-        points = self.rows.answer_from(
-            {at: table.cuboid(names) for at, names in enumerate(sets)},
-            {at: table.sums(names) for at, names in enumerate(sets)},
+    def too_many_records(self) -> DataError:
+        return DataError(
+            f"weighted sums of {self.query.measure.column} do not fit 64 bits: expected a coarser unit.",
+            code="measure.reach",
         )
-        rows: Ints = np.tile(points, (n, 1))
-        if self.inner.parameter > 0:
-            draw = discrete_laplace if isinstance(self.loss, Epsilon) else discrete_gaussian
-            rows += draw(self.inner.parameter, rows.shape, source)
-        exact = [np.asarray(table.cuboid(self.lattice.names(mask))).ravel() for mask in self.known]
-        return np.concatenate([rows, *(np.broadcast_to(x, (n, x.size)) for x in exact)], axis=1)
 
     def estimates(self, points: Ints) -> tuple[dict[int, Floats], dict[int, Floats]]:
         """Least-squares estimates of the (centred) sums and of the counts of all published tables (post-processing)."""
@@ -206,7 +181,7 @@ class MeasuredNoise(Calibrated):
         made = fit(self.lattice, self.choice, {m: x * scale for m, x in measured.items()}, self.published)
         return {mask: table / scale for mask, table in made.items()}
 
-    def publish(self, points: Ints, source: Rng) -> MeasureRelease:
+    def publish(self, points: Ints, randomness: Randomness) -> MeasureRelease:
         sums, counts = self.estimates(points)
         middle = float(self.query.measure.middle)
         reach = within_95(1.0, self.noise.distribution, float(self.inner.parameter))
@@ -247,15 +222,15 @@ class MeasuredNoise(Calibrated):
                 off = whole - middle * counted.values
                 made = average_table(self.query.measure, counted, off, spread, reaches)
                 add(made, "average", spread=list(spread), reach=list(reaches))
-        return MeasureRelease(tuple(tables), self.record(source, parts))
+        return MeasureRelease(tuple(tables), self.record(randomness, parts))
 
     def _table(self, part: int, values: Floats) -> Table:
         shown = self.query.parts[part]
         labels = tuple(self.query.part_labels(part))
         return Table(shown.name, shown.columns, labels, values, self.deviation(part), self.within_95(part))
 
-    def record(self, source: Rng, parts: list[dict[str, Any]]) -> dict[str, Any]:
-        made = super().record(source, parts)
+    def record(self, randomness: Randomness, parts: list[dict[str, Any]]) -> dict[str, Any]:
+        made = super().record(randomness, parts)
         made["measure"] = {
             "rule": self.query.measure.rule(),
             "measured": [list(names) for names in self.rows.sets],

@@ -1,7 +1,7 @@
 """The large cells of a table that is too large to build. Owns :class:`Sparse` and :class:`SparseNoise`.
 
 Every cell gets noise, the empty ones too; cells whose noisy count reaches a threshold are listed. Which empty cells these are is drawn without visiting
-them, with exactly the law of the whole noisy table cut at the threshold (``docs/explanation/proofs/sparse-release.md``).
+them, with exactly the distribution of the whole noisy table cut at the threshold (``docs/explanation/proofs/sparse-release.md``).
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import ceil, prod
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from policygraph.curator.noise import Rng, discrete_gaussian, discrete_laplace
-from policygraph.curator.noise.rare import draw_passing
 from policygraph.distributions.integers import GaussianTail, LaplaceTail, Tail, expected_passing
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import Exact, as_fraction
@@ -26,14 +24,13 @@ from policygraph.model.loss import Epsilon, Loss
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.cuboids import CuboidQuery
-from policygraph.release.release import Release, Table
+from policygraph.release.release import Randomness, Release, Table
 from policygraph.sensitivity.certificate import Sensitivity
 
 __all__ = ["Sparse", "SparseNoise"]
 
 MOST_SHOWN = 10_000_000
 """Most empty cells that may be expected to pass the threshold."""
-MIXER = 0x9E3779B97F4A7C15
 MOST_CODED = 1_000_000
 """Most cells of a table that an audit looks at as a whole."""
 
@@ -54,6 +51,8 @@ class SparseNoise(Calibrated):
     loss: Loss
     sensitivity: Sensitivity
     threshold: int
+
+    runner = "sparse"
 
     @cached_property
     def inner(self) -> Additive:
@@ -92,44 +91,8 @@ class SparseNoise(Calibrated):
         """Expected number of listed cells if all cells were empty; known without data."""
         return 0.0 if self.tail is None else expected_passing(self.tail, prod(self.shape))
 
-    def noisy(self, table: Any, source: Rng) -> Ints:
-        """The listed cells, ascending: one row of positions for each, its noisy count last."""
-        return self._listed(table, 1, source)[:, 1:]
-
-    def most_rows(self, table: Any) -> int:
-        # Cells that hold records, and those that noise alone lists: twice as many as expected is beyond belief for many, and 1,000 for few.
-        return min(prod(self.shape), len(self._filled(table)[1]) + 2 * ceil(self.spurious) + 1000)
-
-    def _listed(self, table: Any, n: int, source: Rng) -> Ints:
-        """The lists of n independent runs, each row preceded by the number of its run."""
-        filled, counts = self._filled(table)
-        runs = np.repeat(np.arange(n), len(counts))
-        cells = np.concatenate([runs[:, None], np.tile(filled, (n, 1))], axis=1)
-        counts = np.tile(counts, n)
-        if self.tail is not None:
-            draw = discrete_laplace if isinstance(self.loss, Epsilon) else discrete_gaussian
-            counts += draw(self.inner.parameter, len(counts), source)
-            # n runs over N cells are one run over n N cells; hits on filled cells are dropped, these have noise of their own.
-            others, values = draw_passing(self.tail, (n, *self.shape), source)
-            free = ~_among(others[:, 1:], filled)
-            cells = np.concatenate([cells, others[free]])
-            counts = np.concatenate([counts, values[free]])
-        kept = counts >= self.threshold
-        rows = np.concatenate([cells[kept], counts[kept, None]], axis=1)
-        made: Ints = rows[np.lexsort(rows[:, -2::-1].T)]
-        return made
-
-    def _filled(self, table: Any) -> tuple[Ints, Ints]:
-        if hasattr(table, "filled"):
-            cells, counts = table.filled(self.names)
-            return cells, counts
-        answers = self.query.answer(table)
-        at = np.flatnonzero(answers)
-        cells = np.stack(np.unravel_index(at, self.shape), axis=1)
-        return cells.astype(np.int64), answers[at]
-
-    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
-        """For audits: outputs as whole tables, with one less than the threshold in every cell that is not listed."""
+    def comparable(self, outputs: Any) -> Ints:
+        """Outputs as whole tables, with one less than the threshold in every cell that is not listed."""
         size = prod(self.shape)
         if size > MOST_CODED:
             raise RefusedError(
@@ -137,12 +100,12 @@ class SparseNoise(Calibrated):
                 code="sparse.audit",
                 value=size,
             )
-        out = np.full((n, size), self.threshold - 1, dtype=np.int64)
-        made = self._listed(table, n, source)
-        out[made[:, 0], np.ravel_multi_index(tuple(made[:, 1:-1].T), self.shape)] = made[:, -1]
+        out = np.full((len(outputs), size), self.threshold - 1, dtype=np.int64)
+        for row, listed in zip(out, outputs, strict=True):
+            row[np.ravel_multi_index(tuple(listed[:, :-1].T), self.shape)] = listed[:, -1]
         return out
 
-    def publish(self, points: Ints, source: Rng) -> Release:
+    def publish(self, points: Ints, randomness: Randomness) -> Release:
         labels = []
         for at, name in enumerate(self.names):
             given = self.query.domain.labels(name)
@@ -152,7 +115,7 @@ class SparseNoise(Calibrated):
         deviation, within = self.deviation(0), self.within_95(0)
         table = Table(part.name, part.columns, tuple(labels), points[:, -1].copy(), deviation, within)
         record = self.record(
-            source,
+            randomness,
             [
                 {
                     "name": part.name,
@@ -198,7 +161,7 @@ class Sparse(Mechanism):
 
     Notes
     -----
-    The output has exactly the law of noise on every cell followed by the threshold, so that it is private at the loss of the additive mechanism.
+    The output has exactly the distribution of noise on every cell followed by the threshold, so that it is private at the loss of the additive mechanism.
     Listing only cells that hold a record would not be private at any epsilon.
 
     Examples
@@ -277,7 +240,7 @@ class Sparse(Mechanism):
 
 
 def tail_of(loss: Loss, parameter: Fraction, threshold: int) -> Tail | None:
-    """The law of noise at or above a threshold; None without noise.
+    """The distribution of noise at or above a threshold; None without noise.
 
     Examples
     --------
@@ -287,25 +250,6 @@ def tail_of(loss: Loss, parameter: Fraction, threshold: int) -> Tail | None:
     if parameter == 0:
         return None
     return (LaplaceTail if isinstance(loss, Epsilon) else GaussianTail)(parameter, threshold)
-
-
-def _among(rows: Ints, others: Ints) -> Any:
-    """Which rows occur among others; words that two equal rows share find the few that may, and these are compared."""
-    if not len(rows) or not len(others):
-        return np.zeros(len(rows), dtype=np.bool_)
-    ours, theirs = _words(rows), _words(others)
-    found = np.isin(ours, theirs)
-    there = set(map(tuple, others[np.isin(theirs, ours[found])].tolist()))
-    found[found] = [tuple(row) in there for row in rows[found].tolist()]
-    return found
-
-
-def _words(rows: Ints) -> Any:
-    """One word for each row, the same for equal rows."""
-    made = np.zeros(len(rows), dtype=np.uint64)
-    for column in rows.T:
-        made = made * np.uint64(MIXER) + column.astype(np.uint64)
-    return made
 
 
 def _labels(given: Sequence[Any]) -> Any:

@@ -12,31 +12,23 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
-from policygraph.curator.noise import (
-    Rng,
-    discrete_gaussian,
-    discrete_laplace,
-)
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import show
 from policygraph.mechanisms.base import (
     MOST_ANSWERS,
     Calibrated,
-    Ints,
     Mechanism,
     Noise,
     check_drawable,
     check_loss,
     noise_for,
-    true_answers,
 )
 from policygraph.model.loss import Epsilon, Loss
 from policygraph.model.node_privacy import NodePrivacy
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.network_statistics import NetworkStatistic
+from policygraph.release.release import Randomness
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.statistics import StatisticBound, statistic_bound
 
@@ -67,19 +59,8 @@ class CalibratedStatistic(Calibrated):
     def noise(self) -> Noise:
         return noise_for(self.loss, self.parameter)
 
-    def noisy(self, table: Any, source: Rng) -> Ints:
-        made: Ints = self.noisy_many(table, 1, source)[0]
-        return made
-
-    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
-        answers = true_answers(self.query, table)
-        if self.parameter == 0:
-            return np.tile(answers, (n, 1))
-        draw = discrete_laplace if isinstance(self.loss, Epsilon) else discrete_gaussian
-        return draw(self.parameter, (n, answers.size), source) + answers
-
-    def record(self, source: Rng, parts: list[dict[str, Any]]) -> dict[str, Any]:
-        made = super().record(source, parts)
+    def record(self, randomness: Randomness, parts: list[dict[str, Any]]) -> dict[str, Any]:
+        made = super().record(randomness, parts)
         made["bound"] = self.bound.to_dict()
         return made
 

@@ -25,7 +25,7 @@ from policygraph.errors import InputError, PolicyGraphError
 from policygraph.output import replacing, write_all
 from policygraph.sensitivity.certificate import Sensitivity
 
-__all__ = ["NOT_PRIVATE", "Release", "Table"]
+__all__ = ["NOT_PRIVATE", "Randomness", "Release", "Table"]
 
 NOT_PRIVATE = "NOT PRIVATE: the noise came from a seeded source and can be recomputed"
 METADATA = b"policygraph"
@@ -37,6 +37,22 @@ KINDS = {
     "cube": "policygraph.estimation.cubes.release:CubeRelease",
 }
 """Releases that rooms above define, by the key of the record that marks them; loaded when one is read back."""
+
+
+@dataclass(frozen=True)
+class Randomness:
+    """What a release says about where its noise came from.
+
+    Attributes
+    ----------
+    private
+        Whether nobody can predict or repeat the noise.
+    description
+        One sentence about the random words.
+    """
+
+    private: bool
+    description: str
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ from policygraph.model.queries.network_statistics import (
     Triangles,
     Wedges,
 )
+from tests.gate import noisy_many
 from tests.oracles import measures as records
 
 __all__ = ["MECHANISMS", "Case"]
@@ -99,15 +100,15 @@ def levels(query: MeasureQuery) -> range:
 def of_records(ready: Calibrated) -> Any:
     """The mechanism as a function of how many records there are in each cell with each value."""
 
-    def noisy(table: Any, n: int, source: Any) -> Any:
+    def runs(table: Any, n: int, rng: Any) -> Any:
         counts = table.reshape(ready.query.domain.size, -1)
         sums = counts @ np.array(levels(ready.query))
         data = MeasuredCounts.from_vectors(
             ready.query.domain, ready.query.measure, counts.sum(axis=1), sums, name="audit"
         )
-        return ready.noisy_many(data, n, source)
+        return noisy_many(ready, data, n, rng)
 
-    return noisy
+    return runs
 
 
 AGES = pg.Domain({"age": 8})

@@ -15,6 +15,7 @@ from policygraph.audit import audit, noisy_many
 from policygraph.audit.draws import Outputs, Subject
 from policygraph.audit.events import Event
 from policygraph.audit.statistics import ZERO_BIT, Statistic, lowest_bit
+from tests.gate import noisy
 from tests.oracles import audits as oracle
 from tests.paths import ROOT
 
@@ -191,22 +192,22 @@ def test_many_draws_at_once_have_the_law_of_single_runs():
     off = np.corrcoef(rows.T) - np.eye(4)
     assert np.abs(off).max() < 0.05
     one = noisy_many(ready, table, 1, pg.SeededRng(9))
-    assert one[0].tolist() == ready.noisy(table, pg.SeededRng(9)).tolist()
+    assert one[0].tolist() == noisy(ready, table, pg.SeededRng(9)).tolist()
     kept = noisy_many(ready, table, 5, pg.SeededRng(9), np.array([2, 3]))
     assert kept.shape == (5, 2)
 
 
-def test_a_mechanism_that_offers_many_runs_is_asked_for_them():
+def test_what_a_mechanism_makes_of_noisy_answers_is_what_is_audited():
     class Offering(type(laplace())):
-        def noisy_many(self, table, n, source):
-            return np.full((n, 4), 7)
+        def decode(self, noisy, exact):
+            return np.full((len(noisy), 4), 7)
 
     plain = laplace()
     ready = Offering(plain.mechanism, plain.query, plain.policy, plain.loss, plain.sensitivity)
     assert noisy_many(ready, np.zeros(4, dtype=np.int64), 3, pg.SeededRng(1)).tolist() == [[7] * 4] * 3
 
 
-def test_a_mechanism_that_is_not_additive_is_run_one_by_one():
+def test_a_mechanism_that_is_not_additive_is_run_as_it_is():
     from policygraph.mechanisms import Calibrated
 
     class Loud(Calibrated):
@@ -219,8 +220,8 @@ def test_a_mechanism_that_is_not_additive_is_run_one_by_one():
         def noise(self):
             return self.inner.noise
 
-        def noisy(self, table, source):
-            return 2 * self.inner.noisy(table, source)
+        def decode(self, noisy, exact):
+            return 2 * self.inner.decode(noisy, exact)
 
         def stages(self):
             return ["doubled"]

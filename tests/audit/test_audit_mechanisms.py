@@ -23,6 +23,7 @@ from policygraph.model.queries.network_statistics import NetworkStatistic
 from policygraph.transforms.cuboids.choose import Strategy
 from tests.audit.audited import COUNT, MECHANISMS
 from tests.broken import BROKEN, dawa
+from tests.gate import noisy, noisy_many
 from tests.oracles import blowfish
 
 REPEATS = 20
@@ -76,13 +77,13 @@ def test_what_is_audited_is_what_is_released(case):
     else:
         table = case.subject(ready)["pairs"][0].after
     for seed in range(3):
-        one = ready.noisy(table, pg.SeededRng(seed))
-        [first] = ready.noisy_many(table, 1, pg.SeededRng(seed))
+        one = noisy(ready, table, pg.SeededRng(seed))
+        [first] = noisy_many(ready, table, 1, pg.SeededRng(seed))
         if hasattr(ready, "threshold"):
             # Of a list of cells an audit sees the whole table: what is below the threshold is not listed.
             one, first = one[:, -1], first[first >= ready.threshold]
         assert first.tolist() == one.tolist()
-    rows = ready.noisy_many(table, 40, pg.SeededRng(1))
+    rows = noisy_many(ready, table, 40, pg.SeededRng(1))
     assert len(rows) == 40
     assert len({tuple(row) for row in rows.tolist()}) > 1
 

@@ -162,8 +162,8 @@ def test_the_request_is_found_before_any_search_or_counting(tmp_path, monkeypatc
     def never(*_args, **_more):
         raise AssertionError("a repetition needs none of this")
 
-    for name in ("choose", "read", "check_drawable", "_check_facts"):
-        monkeypatch.setattr(f"policygraph.api.{name}", never)
+    for name in ("choose", "read", "check_drawable", "gate.check"):
+        monkeypatch.setattr(f"policygraph.curator.releasing.{name}", never)
     again = pg.release(QUERY, POLICY, people, epsilon=1, ledger=ledger)
     assert again.values().tolist() == first.values().tolist()
 
@@ -176,7 +176,8 @@ def test_what_a_search_chooses_is_no_part_of_the_request(tmp_path, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             pg.release(QUERY, POLICY, [1] * 6, epsilon=1, ledger=ledger)
     monkeypatch.setattr(
-        "policygraph.api.choose", lambda *given: pg.MatrixMechanism("identity").calibrate(*given)
+        "policygraph.curator.releasing.choose",
+        lambda *given: pg.MatrixMechanism("identity").calibrate(*given),
     )
     made = pg.release(QUERY, POLICY, [1] * 6, epsilon=1, ledger=ledger)
     assert made.record["mechanism"].startswith("MatrixMechanism")

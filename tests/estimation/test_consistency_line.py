@@ -20,6 +20,7 @@ from policygraph.estimation.histograms import (
 from policygraph.mechanisms import TransformedConsistent, TransformedLaplace
 from policygraph.model.graphs import BOTTOM, PolicyGraph
 from policygraph.transforms.incidence import transform
+from tests.gate import noisy
 from tests.oracles import transform as oracle
 from tests.paths import DATA
 
@@ -232,7 +233,7 @@ def test_consistency_lowers_the_error_on_sparse_trees_and_grids():
         errors = []
         for mechanism in (TransformedLaplace(route="edges"), TransformedConsistent(route="edges")):
             ready = mechanism.calibrate(query, policy, pg.Epsilon("0.1"))
-            made = [ready.noisy(cells, pg.SeededRng(s)) for s in range(5)]
+            made = [noisy(ready, cells, pg.SeededRng(s)) for s in range(5)]
             errors.append(np.mean([((m - cells) ** 2).mean() for m in made]))
         assert errors[1] < 0.3 * errors[0]
 
@@ -249,7 +250,7 @@ def test_the_promised_errors_on_the_benchmark_sets(name, epsilon):
     errors = {}
     for mechanism in (TransformedLaplace(), TransformedConsistent()):
         ready = mechanism.calibrate(query, policy, pg.Epsilon(epsilon))
-        made = [ready.noisy(cells, pg.SeededRng(seed)) for seed in range(20)]
+        made = [noisy(ready, cells, pg.SeededRng(seed)) for seed in range(20)]
         errors[mechanism.name] = float(np.mean([((m - cells) ** 2).mean() for m in made]))
     promised = 4 / float(epsilon) ** 2
     assert abs(errors["TransformedLaplace"] / promised - 1) < 0.05

@@ -20,6 +20,7 @@ from policygraph.estimation.cubes.rounding import controlled
 from policygraph.model.constraints.base import freeze_where
 from policygraph.transforms.cuboids.choose import Choice
 from policygraph.transforms.cuboids.lattice import Lattice
+from tests.gate import noisy
 from tests.oracles.cube_consistency import dense_fit, dense_nonnegative, fact_row, roundings, rows_of
 
 DOMAIN = pg.Domain({"sex": ["F", "M"], "age": 3, "work": 2})
@@ -205,7 +206,7 @@ def test_non_negative_tables_of_sparse_data_are_far_nearer_and_of_large_counts_t
         table = rng.multinomial(size, shares)
         errors = np.zeros(2)
         for seed in range(12):
-            points = ready.noisy(table, pg.SeededRng(seed))
+            points = noisy(ready, table, pg.SeededRng(seed))
             for at, made in enumerate((plain, ready)):
                 for mask, found in made.tables(points).items():
                     if mask in made.published:
@@ -232,7 +233,7 @@ def test_sums_of_many_empty_cells_do_not_drift_when_only_the_finest_table_is_mea
     true = all_sums(lattice, table.reshape(domain.shape), lattice.base, ready.published)
     errors = np.zeros((2, 4))
     for seed in range(4):
-        points = plain.noisy(table, pg.SeededRng(seed))
+        points = noisy(plain, table, pg.SeededRng(seed))
         for at, made in enumerate((plain.tables(points), ready.tables(points))):
             errors[at] += [float(((made[m] - true[m]) ** 2).sum()) for m in ready.published]
     # Fitted to the finest table alone the errors of the first three are 6.5, 5 and 3 times those of least squares.
@@ -418,7 +419,7 @@ def test_the_offset_is_fixed_before_the_noise_and_keeps_counts_above_zero(loss):
         assert np.array_equal(base.sum(axis=(1, 2)), made.cuboid("sex").values)
     assert below <= 5
     plain = pg.Cube().on(ready.choice, QUERY, pg.Policy(DOMAIN), loss)
-    points = ready.noisy(TABLE, pg.SeededRng(1))
+    points = noisy(ready, TABLE, pg.SeededRng(1))
     shifted, straight = ready.tables(points), plain.tables(points)
     for mask in ready.published:
         np.testing.assert_allclose(shifted[mask] - straight[mask], shift * LATTICE.size(7 & ~mask), atol=1e-9)

@@ -60,34 +60,73 @@ def broken(**changes):
 
 @dataclass(frozen=True)
 class Forgetful(Additive):
-    def noisy(self, table, source):
-        return super().noisy(table, source) + int(np.random.default_rng().integers(100))
+    def decode(self, noisy, exact):
+        return noisy + int(np.random.default_rng().integers(100))
 
 
 @dataclass(frozen=True)
 class Global(Additive):
-    def noisy(self, table, source):
-        return super().noisy(table, source) + np.random.randint(100)
+    def decode(self, noisy, exact):
+        return noisy + np.random.randint(100)
+
+
+class Scribbling(type(QUERY)):
+    def from_tables(self, tables):
+        tables[0][:] += 1
+        return super().from_tables(tables)
 
 
 @dataclass(frozen=True)
 class Writing(Additive):
-    def noisy(self, table, source):
-        made = super().noisy(table, source)
-        table[0] += 1
-        return made
+    @property
+    def measure(self):
+        return Scribbling(AGES, [["age"]])
 
 
 @dataclass(frozen=True)
 class Fixed(Additive):
-    def noisy(self, table, source):
-        return super().noisy(table, pg.SeededRng(5))
+    def spread(self, draws):
+        return np.full_like(draws, 5)
 
 
 @dataclass(frozen=True)
 class Loud(Additive):
-    def noisy(self, table, source):
-        return 3 * (super().noisy(table, source) - self.query.answer(table)) + self.query.answer(table)
+    def spread(self, draws):
+        return 3 * draws
+
+
+@dataclass(frozen=True)
+class Shared(Additive):
+    """One draw for all answers, which numpy would spread over them."""
+
+    def spread(self, draws):
+        return draws[:, :1]
+
+
+@dataclass(frozen=True)
+class Open(Additive):
+    """Answers the query a second time, without noise."""
+
+    @property
+    def exact(self):
+        return (self.query,)
+
+    def decode(self, noisy, exact):
+        return noisy
+
+
+@dataclass(frozen=True)
+class Noiseless(Additive):
+    @property
+    def parameter(self):
+        return Fraction(0)
+
+
+@dataclass(frozen=True)
+class Homemade(Additive):
+    @property
+    def noise(self):
+        return replace(super().noise, distribution="uniform")
 
 
 @dataclass(frozen=True)
@@ -99,8 +138,8 @@ class Leaking(Additive):
 
 @dataclass(frozen=True)
 class Silent(Additive):
-    def record(self, source, parts):
-        return {**super().record(source, parts), "private": True, "warning": None}
+    def record(self, randomness, parts):
+        return {**super().record(randomness, parts), "private": True, "warning": None}
 
 
 def trusting(self, query, policy, loss, sensitivity=None):
@@ -118,10 +157,14 @@ def drifting(self, query, policy, loss, sensitivity=None):
 
 
 FAULTS = {
-    "draws from its source alone: the same seed gave two": broken(ready=Forgetful),
-    "draws from its source alone: the global random state": broken(ready=Global),
-    "draws from its source alone: different seeds gave the same": broken(ready=Fixed),
-    "leaves the table as it is": broken(ready=Writing),
+    "draws from its rng alone: the same seed gave two": broken(ready=Forgetful),
+    "draws from its rng alone: the global random state": broken(ready=Global),
+    "draws from its rng alone: different seeds gave the same": broken(ready=Fixed),
+    "runs on neighbouring tables of all kinds: ValueError": broken(ready=Writing),
+    "runs on neighbouring tables of all kinds: RefusedError: plain spreads noise into": broken(ready=Shared),
+    "answers without noise only what no move changes": broken(ready=Open),
+    "answers without noise only what no move changes: ": broken(ready=Noiseless),
+    "runs on neighbouring tables of all kinds: RefusedError: noise 'uniform'": broken(ready=Homemade),
     "its errors are as stated": broken(ready=Loud),
     "passes the audit": broken(ready=Leaking),
     "says what it did in a record without data": broken(ready=Silent),
@@ -196,20 +239,31 @@ def test_reductions_of_the_library_and_a_wrong_one():
 
 
 class Peeking(Partitioner):
-    """A bucket for each value that has a record: no noise at all."""
+    """A bucket for each value that has a record, with next to no noise, or none at all."""
 
     name, weight = "peeking", 1.0
 
+    def __init__(self, scale):
+        self.scale = scale
+
     def calibrate(self, size, changes, loss, noise):
+        scale = self.scale
+
         class Ready(Chooser):
-            def choose(self, counts, source):
-                return Partition((np.asarray(counts) > 0).astype(np.int64) * np.arange(1, size + 1))
+            def scores(self, counts, partition):
+                return [(counts > 0).astype(np.int64)]
+
+            def scales(self, partition):
+                return [scale]
+
+            def select(self, noisy, partition):
+                return [Partition(row * np.arange(1, size + 1)) for row in noisy]
 
             def stages(self):
                 return ["looked"]
 
         made = Ready()
-        made.loss = loss
+        made.loss, made.size, made.changes, made.rounds = loss, size, changes, 1
         return made
 
 
@@ -217,8 +271,10 @@ def test_partitioners():
     for sound in (pg.Intervals(), pg.Matchings()):
         found = check_partitioner(sound, samples=600)
         assert found.passed, str(found)
-    found = check_partitioner(Peeking())
+    found = check_partitioner(Peeking(Fraction(1, 20)))
     assert [line.split(":")[0] for line in found.faults] == ["passes the audit"]
+    found = check_partitioner(Peeking(Fraction(0)), samples=0)
+    assert any("Noise of scale 0 would hide nothing" in line for line in found.faults)
 
 
 def test_fractions_only():

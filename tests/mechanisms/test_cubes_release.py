@@ -14,10 +14,8 @@ from policygraph.curator.noise import discrete_gaussian, discrete_laplace
 from policygraph.errors import InputError, RefusedError
 from policygraph.estimation.cubes import CubeRelease
 from policygraph.estimation.cubes.errors import within_95
-from policygraph.mechanisms.cube import mechanism as module
-from policygraph.mechanisms.cube.mechanism import margins
 from policygraph.transforms.cuboids.choose import Choice
-from policygraph.transforms.cuboids.lattice import Lattice
+from tests.gate import noisy
 from tests.paths import DATA
 
 DOMAIN = pg.Domain({"sex": ["F", "M"], "age": 3, "work": ["no", "yes"]})
@@ -171,7 +169,7 @@ def test_the_noise_is_where_it_should_be_and_nowhere_else():
     policy = pg.Policy(DOMAIN, constraints=[pg.Cuboid("age")])
     ready = pg.Cube("all").calibrate(QUERY, policy, pg.Epsilon(1))
     sizes = [part.height for part in ready.measured.parts]
-    draws = np.array([ready.noisy(TABLE, pg.SeededRng(i)) for i in range(300)])
+    draws = np.array([noisy(ready, TABLE, pg.SeededRng(i)) for i in range(300)])
     assert draws.shape[1] == sum(sizes) + 3
     assert np.all(draws[:, sum(sizes) :] == true(["age"]))
     exact = np.concatenate([true(names) for names in ready.choice.sets])
@@ -275,26 +273,21 @@ def test_weights_of_the_query_emphasise_tables():
     assert at["keen"] < at["plain"]
 
 
-def test_margins_are_counted_from_the_smallest_table_there_is(monkeypatch):
-    lattice = Lattice(DOMAIN)
-    masks = [7, 3, 1, 4, 0]
-    found = margins(lattice, TABLE, masks)
-    monkeypatch.setattr(module, "DENSE_CELLS", 1)
+def test_cuboids_are_summed_from_the_smallest_table_or_read_at_once():
+    sets = [("sex", "age"), ("sex",), ("work",), ()]
+    queries = [pg.queries.cuboids(DOMAIN, sets[:2], [1, 5]), pg.queries.cuboids(DOMAIN, sets[1:])]
     asked = []
 
-    class Sparse:
-        def vector(self):
-            raise AssertionError("too large to build")
+    def tally(wanted):
+        asked.append([tuple(names) for names in wanted])
+        return [true(names) for names in wanted]
 
-        def cuboids(self, sets):
-            asked.extend(sets)
-            return {tuple(names): true(names) for names in sets}
-
-    counted = margins(lattice, Sparse(), [3, 1, 4, 0])
-    assert asked == [("sex", "age"), ("sex",), ("work",), ()]
-    for mask in masks:
-        assert np.array_equal(found[mask].ravel(), true(lattice.names(mask)))
-        assert mask == 7 or np.array_equal(counted[mask], found[mask])
+    records = Histogram(DOMAIN, "x", int(TABLE.sum()), _tally=tally)
+    for data in (records, Histogram.from_vector(DOMAIN, TABLE)):
+        first, second = data.answers(queries)
+        assert first.tolist() == [*true(sets[0]), *(5 * true(sets[1]))]
+        assert second.tolist() == [x for names in sets[1:] for x in true(names)]
+    assert len(asked) == 1
 
 
 def test_refusals():

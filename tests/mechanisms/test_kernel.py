@@ -21,6 +21,7 @@ from policygraph.mechanisms.constrained.free_lattice import (
     open_cells,
 )
 from policygraph.release import Release
+from tests.gate import noisy_many
 from tests.oracles.fibres import neighbour_pairs, tables
 
 E = pg.Epsilon
@@ -115,7 +116,7 @@ def test_releases_keep_the_facts_exactly(policy, data):
     rows = policy.system.matrix().toarray()
     for mechanism in (Kernel(), Fitted()):
         ready = mechanism.calibrate(query, policy, E("1/2"))
-        for made in ready.noisy_many(table, 20, pg.SeededRng(data.draw(st.integers(0, 99)))):
+        for made in noisy_many(ready, table, 20, pg.SeededRng(data.draw(st.integers(0, 99)))):
             assert (rows @ made == rows @ table).all()
             assert not np.any(made[policy.system.zeros])
 
@@ -187,7 +188,7 @@ def test_a_zero_margin_leaves_its_cells_empty():
     policy = pg.Policy(domain, constraints=[pg.Cuboid("a", equals=[0, 4, 3]), pg.Cuboid("b", equals=[3, 4])])
     assert open_cells(policy)[0].tolist() == [2, 3, 4, 5]
     ready = Kernel().calibrate(pg.queries.identity(domain), policy, E("1/10"))
-    for made in ready.noisy_many([0, 0, 2, 2, 1, 2], 50, pg.SeededRng(3)):
+    for made in noisy_many(ready, [0, 0, 2, 2, 1, 2], 50, pg.SeededRng(3)):
         assert made[:2].tolist() == [0, 0]
         assert made.reshape(3, 2).sum(axis=0).tolist() == [3, 4]
     with pytest.raises(ConstraintError):
@@ -200,7 +201,7 @@ def test_stated_errors_are_those_of_the_noise(loss, mechanism):
     policy = table_policy((2, 3), ["a", "b"])
     ready = mechanism.calibrate(pg.queries.identity(policy.domain), policy, loss)
     table = np.array([5, 4, 3, 2, 1, 0])
-    draws = ready.noisy_many(table, 20_000, pg.SeededRng(5)) - table
+    draws = noisy_many(ready, table, 20_000, pg.SeededRng(5)) - table
     stated = np.broadcast_to(ready.deviation(0), 6)
     found = draws.std(axis=0)
     assert np.all(np.abs(draws.mean(axis=0)) < 5 * stated / np.sqrt(20_000))

@@ -16,6 +16,7 @@ from policygraph.curator.histogram import MeasuredCounts
 from policygraph.errors import DataError, InputError, RefusedError
 from policygraph.estimation.measures import UNDEFINED, MeasureRelease, ratio_intervals
 from policygraph.files import dumps, loads
+from tests.gate import noisy_many
 
 SEX = pg.Domain({"sex": ["F", "M"], "age": 3})
 INCOME = pg.Measure("income", 0, 1000, unit=10)
@@ -133,7 +134,7 @@ def test_stated_deviations_are_those_of_the_noise_and_tables_agree(name, kind, l
     query = getattr(pg.queries, kind)(SEX, SETS, INCOME)
     ready = pg.Measured().calibrate(query, policy, loss)
     source = pg.SeededRng(f"{name} {kind} {loss}")
-    points = ready.noisy_many(PEOPLE, 4000, source)
+    points = noisy_many(ready, PEOPLE, 4000, source)
     exact = points.shape[1] - sum(part.height for part in ready.rows.parts)
     true = ready.rows.answer_from(*truths(ready.rows))
     noise = points[:, : points.shape[1] - exact] - true
@@ -197,7 +198,7 @@ def test_intervals_cover_the_true_average(loss):
     ready = pg.Measured().calibrate(pg.queries.averages(domain, [["g"]], measure), pg.Policy(domain), loss)
     runs = 500
     missed, short, defined = np.zeros(12), np.zeros(12), np.zeros(12)
-    for row in ready.noisy_many(data, runs, pg.SeededRng(f"cover {loss}")):
+    for row in noisy_many(ready, data, runs, pg.SeededRng(f"cover {loss}")):
         made = ready.publish(row, pg.SeededRng(1))
         table = made.average("g")
         covered = (table.low_95 - 1e-9 <= means) & (means <= table.high_95 + 1e-9)

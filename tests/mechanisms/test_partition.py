@@ -23,6 +23,7 @@ from policygraph.mechanisms.partitioned.partitioners.cheapest import cheapest_ru
 from policygraph.mechanisms.partitioned.partitioners.deviation import aligned_deviations, sliding_deviations
 from policygraph.model.graphs import BOTTOM
 from tests.broken import dawa
+from tests.gate import chosen
 from tests.oracles import partition as oracle
 
 LINE = pg.Domain({"age": 6})
@@ -197,7 +198,7 @@ def test_the_cheapest_partition_is_found_and_ties_go_by_the_fixed_order(family, 
 def test_without_noise_the_choice_is_the_cheapest_one(family, size):
     counts = np.random.default_rng(size).integers(0, 4, size)
     ready = Intervals(family, bias=0).calibrate(size, Fraction(0), pg.Epsilon(1), 1.5)
-    partition = ready.choose(counts, pg.SeededRng(1))
+    partition = chosen(ready, counts, pg.SeededRng(1))
     labels = partition.labels
     assert np.all(np.diff(labels) >= 0)
     if size <= 7:
@@ -210,7 +211,7 @@ def test_without_noise_the_choice_is_the_cheapest_one(family, size):
 def test_an_order_of_the_cells_is_kept_to():
     order = np.array([5, 3, 1, 0, 2, 4])
     ready = Intervals("all", order=order, bias=0).calibrate(6, Fraction(0), pg.Epsilon(1), 0.5)
-    assert ready.choose([0, 9, 0, 9, 0, 9], pg.SeededRng(1)).buckets() == ((0, 2, 4), (1, 3, 5))
+    assert chosen(ready, [0, 9, 0, 9, 0, 9], pg.SeededRng(1)).buckets() == ((0, 2, 4), (1, 3, 5))
 
 
 def test_the_scale_of_every_run():
@@ -233,7 +234,7 @@ def test_the_event_that_exposes_clamped_costs_stays_within_epsilon(family):
     for height in (4, 5):
         ready = Intervals(family, bias=0).calibrate(64, Fraction(1), pg.Epsilon(epsilon), 2.0)
         source = pg.SeededRng(f"{family} {height}")
-        made = (ready.choose(tall(height), source) for _ in range(runs))
+        made = (chosen(ready, tall(height), source) for _ in range(runs))
         hits[height] = sum(bool(p.sizes[p.labels[31]] == 1) for p in made)
     # The most that the counts allow with confidence 0.999 is still within epsilon: a margin, not a bare pass.
     for a, b in ((4, 5), (5, 4)):
@@ -255,7 +256,7 @@ def test_the_same_event_refutes_clamped_costs():
 
 def runs_of(ready):
     """The partitioner alone, for the audit: its output is the set of runs."""
-    return lambda table, source: ready.choose(table, source).buckets()
+    return lambda table, source: chosen(ready, table, source).buckets()
 
 
 @pytest.mark.slow

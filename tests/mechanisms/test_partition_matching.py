@@ -18,6 +18,7 @@ from policygraph.mechanisms.matching.solve import marks
 from policygraph.mechanisms.partitioned import Partition
 from policygraph.mechanisms.partitioned.mechanism import Partitioned
 from policygraph.mechanisms.partitioned.partitioners import Matchings, matching
+from tests.gate import chosen
 from tests.oracles import matching as oracle
 from tests.oracles import partition as runs
 
@@ -58,7 +59,7 @@ def test_the_code_draws_from_that_law(monkeypatch):
     assert ready.step == 1
     counts, n = (0, 2, 1), 4000
     source = pg.SeededRng("three cells")
-    seen = Counter(ready.choose(counts, source).buckets() for _ in range(n))
+    seen = Counter(chosen(ready, counts, source).buckets() for _ in range(n))
     square = 0.0
     for option, chance in law_of(counts, float(ready.scale(1)), float(ready.scale(2))).items():
         partition = (
@@ -110,22 +111,22 @@ def test_without_noise_the_cheapest_matching_is_chosen():
     ready = Matchings(bias=0).calibrate(7, Fraction(0), pg.Epsilon(1), 3.0)
     pairs = [[3.0 + abs(a - b) for b in counts] for a in counts]
     least = oracle.first_cheapest(pairs, [3.0] * 7)[0]
-    chosen = ready.choose(counts, pg.SeededRng(1))
-    assert sum(3.0 + runs.deviation([counts[c] for c in b]) for b in chosen.buckets()) == least
-    assert chosen.buckets() == ((0, 3), (1, 4), (2, 5), (6,))
+    found = chosen(ready, counts, pg.SeededRng(1))
+    assert sum(3.0 + runs.deviation([counts[c] for c in b]) for b in found.buckets()) == least
+    assert found.buckets() == ((0, 3), (1, 4), (2, 5), (6,))
 
 
 def test_rounds_make_larger_buckets():
     counts = [3] * 8 + [90] * 8
     for rounds, size in ((1, 2), (2, 4), (3, 8), (4, 8)):
         ready = Matchings(rounds, bias=0).calibrate(16, Fraction(1), pg.Epsilon(400), 1.0)
-        assert set(ready.choose(counts, pg.SeededRng(rounds)).sizes.tolist()) == {size}
+        assert set(chosen(ready, counts, pg.SeededRng(rounds)).sizes.tolist()) == {size}
 
 
 def test_absurdly_tall_counts_are_cut():
     ready = Matchings(bias=0).calibrate(4, Fraction(1), pg.Epsilon(50), 1.0)
     counts = [1 << 40, (1 << 40) + 3, 0, 0]
-    assert ready.choose(counts, pg.SeededRng(1)).buckets() == ((0, 1), (2, 3))
+    assert chosen(ready, counts, pg.SeededRng(1)).buckets() == ((0, 1), (2, 3))
 
 
 @pytest.mark.parametrize(
@@ -146,7 +147,7 @@ def test_what_does_not_fit_is_an_error(make, code):
 
 def test_one_cell_needs_no_choice():
     assert (
-        Matchings().calibrate(1, Fraction(2), pg.Epsilon(1), 1.0).choose([5], pg.SeededRng(1)).n_buckets == 1
+        chosen(Matchings().calibrate(1, Fraction(2), pg.Epsilon(1), 1.0), [5], pg.SeededRng(1)).n_buckets == 1
     )
 
 
@@ -172,7 +173,7 @@ def test_the_partitioner_passes_the_audit_and_a_boast_does_not():
         ready = Matchings(bias=0).calibrate(4, Fraction(1), pg.Epsilon(spent), 2.0)
         source = pg.SeededRng(spent)
         report = audit(
-            lambda table, words, ready=ready: ready.choose(table, words).buckets(),
+            lambda table, words, ready=ready: chosen(ready, table, words).buckets(),
             policy,
             epsilon=2,
             samples=1200,

@@ -13,6 +13,7 @@ from scipy import stats
 import policygraph as pg
 from policygraph.distributions import laplace_variance
 from policygraph.release.release import Release
+from tests.gate import noisy
 
 DOMAIN = pg.Domain({"sex": ["F", "M"], "age": 3})
 QUERY = pg.queries.cuboids(DOMAIN, [["sex", "age"], ["sex"], []])
@@ -31,7 +32,7 @@ def test_noise_has_the_scale_of_the_certificate(factor):
     assert ready.parameter == 4  # two tables change in two cells each; the total never does
     n = 4000
     source = pg.SeededRng(11)
-    draws = np.concatenate([ready.noisy(np.array(COUNTS), source) - QUERY.answer(COUNTS) for _ in range(n)])
+    draws = np.concatenate([noisy(ready, np.array(COUNTS), source) - QUERY.answer(COUNTS) for _ in range(n)])
     variance = laplace_variance(ready.parameter * Fraction(factor).limit_denominator(100))
     # The fourth moment of a Laplace law is 6 times the squared variance, so the mean square has this deviation.
     z = (np.mean(draws.astype(float) ** 2) - variance) / (variance * np.sqrt(5 / len(draws)))
@@ -44,7 +45,7 @@ def test_gaussian_noise_has_the_variance_of_the_certificate():
     assert ready.parameter == 4 / (2 * Fraction(1, 8))
     source = pg.SeededRng(12)
     draws = np.concatenate(
-        [ready.noisy(np.array(COUNTS), source) - QUERY.answer(COUNTS) for _ in range(2000)]
+        [noisy(ready, np.array(COUNTS), source) - QUERY.answer(COUNTS) for _ in range(2000)]
     )
     assert abs(draws.var() / 16 - 1) < 0.05
 

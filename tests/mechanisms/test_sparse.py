@@ -26,6 +26,7 @@ from policygraph.distributions.integers import (
 from policygraph.distributions.moments import gaussian_pmf_bounds, laplace_pmf_bounds
 from policygraph.errors import InputError, RefusedError
 from policygraph.mechanisms import sparse as module
+from tests.gate import noisy, noisy_many
 from tests.oracles import sparse as oracle
 
 SMALL = pg.Domain({"a": 2, "b": ["x", "y"]})
@@ -161,7 +162,7 @@ def test_the_law_is_that_of_the_dense_table_cut_at_the_threshold(law, loss, tabl
     expected = oracle.joint_law(table, law, ready.inner.parameter, 2, top)
     assert sum(expected.values()) == pytest.approx(1)
     runs = 12_000
-    outputs = ready.noisy_many(np.array(table), runs, pg.SeededRng("sparse"))
+    outputs = noisy_many(ready, np.array(table), runs, pg.SeededRng("sparse"))
     literal = oracle.dense(table, law, ready.inner.parameter, 2, runs, pg.SeededRng("dense"))
     for made in (outputs, literal):
         rows, counts = np.unique(np.minimum(made, top), axis=0, return_counts=True)
@@ -188,10 +189,11 @@ def test_listing_only_cells_that_hold_a_record_is_caught():
 
     def broken(table, source):
         at = np.flatnonzero(table)
-        noisy = (
-            table[at] + pg.Laplace().calibrate(ready.query, ready.policy, ready.loss).noisy(table, source)[at]
+        reached = (
+            table[at]
+            + noisy(pg.Laplace().calibrate(ready.query, ready.policy, ready.loss), table, source)[at]
         )
-        return tuple(at[noisy >= 1].tolist())
+        return tuple(at[reached >= 1].tolist())
 
     assert not audit(broken, ready.policy, epsilon=1, samples=1200, source=pg.SeededRng(3)).passed
 
@@ -270,9 +272,7 @@ def test_refusals():
         pg.Sparse(threshold=1).calibrate(pg.queries.identity(large), pg.Policy(large), loss)
     assert caught.value.code == "sparse.too-many"
     with pytest.raises(RefusedError) as caught:
-        pg.Sparse(threshold=50).calibrate(pg.queries.identity(large), pg.Policy(large), loss).noisy_many(
-            [], 1, None
-        )
+        pg.Sparse(threshold=50).calibrate(pg.queries.identity(large), pg.Policy(large), loss).comparable([])
     assert caught.value.code == "sparse.audit"
     with pytest.raises(RefusedError) as caught:
         pg.Sparse(threshold=50).calibrate(query, policy, pg.Rho("1/1000000000"))

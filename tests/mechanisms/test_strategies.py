@@ -34,6 +34,7 @@ from policygraph.mechanisms.strategy.mechanism import MatrixMechanism, noise_var
 from policygraph.mechanisms.strategy.profiles import Profiles
 from policygraph.model.queries import from_spec
 from policygraph.transforms.incidence import ForestTransform, spanning_transform
+from tests.gate import noisy_many
 from tests.oracles import strategies as oracle
 
 LINE8 = pg.Domain({"x": 8})
@@ -249,7 +250,7 @@ def test_measured_errors_are_the_expected_ones(kind, over, loss):
     query = pg.queries.random_boxes(domain, 6, seed=5)
     ready = MatrixMechanism(kind, over=over).calibrate(query, policy, loss)
     x = np.arange(13) * 3
-    points = ready.noisy_many(x, 1500, pg.SeededRng(2))
+    points = noisy_many(ready, x, 1500, pg.SeededRng(2))
     errors = np.stack([ready.answers(row) for row in points]) - query.answer(x)
     deviation = np.broadcast_to(ready.deviation(0), (6,))
     shown = np.sqrt((errors**2).mean(axis=0))

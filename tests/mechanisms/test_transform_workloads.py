@@ -12,6 +12,7 @@ from hypothesis import given, settings
 import policygraph as pg
 from policygraph.errors import InputError
 from policygraph.model.graphs import PolicyGraph
+from tests.gate import noisy
 
 
 def literal(query):
@@ -104,5 +105,5 @@ def test_node_pairs_of_a_network_have_a_transform_too():
     query = pg.queries.identity(network)
     policy = pg.Policy(network, PolicyGraph.from_edges(network, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]))
     ready = pg.TransformedLaplace().calibrate(query, policy, pg.Epsilon(1))
-    assert ready.noisy(np.array([1, 0, 0, 1, 0, 0]), pg.SeededRng(1)).sum() == 2
+    assert noisy(ready, np.array([1, 0, 0, 1, 0, 0]), pg.SeededRng(1)).sum() == 2
     assert ready.squares.tolist() == [1, 2, 2, 2, 2, 1]

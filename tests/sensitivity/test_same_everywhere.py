@@ -88,7 +88,7 @@ REQUESTS = {
 def chosen(name, loss):
     query, policy = REQUESTS[name]
     ready = choose(query, policy, loss)
-    record = ready.record(pg.SeededRng(1), [])
+    record = ready.record(pg.SeededRng(1).randomness, [])
     return json.dumps([record, str(ready.noise)], sort_keys=True)
 
 
@@ -317,9 +317,9 @@ def test_a_clock_that_was_asked_for_cuts_short_and_says_so():
     for strategy in (Unequal(seconds=1e-9), BMax(fitted=False, exact_seconds=1e-9)):
         ready = pg.Cube(strategy).calibrate(query, policy, pg.Epsilon(1))
         assert ready.choice.cut_short
-        assert ready.record(pg.SeededRng(1), [])["stages"][0] == CUT_SHORT
+        assert ready.record(pg.SeededRng(1).randomness, [])["stages"][0] == CUT_SHORT
     ready = pg.MatrixMechanism(time_limit=0).calibrate(*REQUESTS["ranges"], pg.Epsilon(1))
-    assert ready.record(pg.SeededRng(1), [])["stages"][0] == CUT_SHORT
+    assert ready.record(pg.SeededRng(1).randomness, [])["stages"][0] == CUT_SHORT
 
 
 def test_a_comparison_that_was_cut_short_says_so():

@@ -11,15 +11,22 @@ import threading
 import weakref
 from abc import ABC, abstractmethod
 from hashlib import sha256
-from typing import Any, NoReturn
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from policygraph.errors import InputError
+from policygraph.release.release import Randomness, Release
+
+if TYPE_CHECKING:
+    from policygraph.mechanisms.base import Calibrated
 
 __all__ = ["KeyedRng", "Rng", "SecureRng", "SeededRng", "default_rng", "fetch"]
 
+GATE = "policygraph.curator.gate"
+"""By name: the gate is built on this module."""
 _BUFFER = 1 << 12
 _ZEROS = memoryview(bytes(1 << 19))
 _PIECE = len(_ZEROS) // 8
@@ -46,6 +53,16 @@ class Rng(ABC):
     @abstractmethod
     def describe(self) -> str:
         """Say in one sentence what the words are, for the record of a release."""
+
+    @property
+    def randomness(self) -> Randomness:
+        """What a release says about these words."""
+        return Randomness(self.private, self.describe())
+
+    def run(self, ready: Calibrated, data: Any, /) -> Release:
+        """Run a calibrated mechanism on data with these words, through the gate."""
+        made: Release = import_module(GATE).run(ready, data, self)
+        return made
 
 
 class _CipherRng(Rng):

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from policygraph.curator.noise import Rng, discrete_gaussian, discrete_laplace
 from policygraph.distributions.sums import real_within, sum_within
 from policygraph.effort import SECOND
 from policygraph.errors import InputError, RefusedError
@@ -34,8 +33,9 @@ from policygraph.mechanisms.constrained.coordinates import measured
 from policygraph.mechanisms.constrained.free_lattice import FreeLattice, free_lattice
 from policygraph.model.loss import Epsilon, Loss
 from policygraph.model.policy import Policy
-from policygraph.model.queries.base import Query
+from policygraph.model.queries.base import Part, Query
 from policygraph.model.queries.matrices import MatrixQuery
+from policygraph.release.release import Randomness
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.request import asking, proved
 
@@ -87,14 +87,6 @@ class Confined(Calibrated):
         """The basis of the free lattice, one row for each answer."""
         return _int64(self.free.basis)
 
-    def drawn(self, shape: tuple[int, ...], source: Rng) -> Ints:
-        """Independent noise of the measured numbers."""
-        if self.parameter == 0:
-            return np.zeros(shape, dtype=np.int64)
-        draw = discrete_laplace if isinstance(self.loss, Epsilon) else discrete_gaussian
-        made: Ints = draw(self.parameter, shape, source)
-        return made
-
     def reach(self, records: int) -> int:
         # An answer feels each free coordinate with its noise times an entry of the basis.
         steps = max((sum(abs(int(x)) for x in row) for row in self.free.basis.tolist()), default=0)
@@ -102,20 +94,6 @@ class Confined(Calibrated):
         return max(
             most + steps * self.most_noise(), self.inner.query.most_answer(records) + self.most_noise()
         )
-
-    def checked(self, table: Any) -> Ints:
-        """The counts of the cells; a table that does not fit the facts has no neighbours, and is an error."""
-        counts = np.asarray(table.vector() if hasattr(table, "vector") else table).ravel()
-        self.policy.system.check(counts)
-        return counts
-
-    def noisy(self, table: Any, source: Rng) -> Ints:
-        made: Ints = self.noisy_many(table, 1, source)[0]
-        return made
-
-    @abstractmethod
-    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
-        """Return n independent outputs, one in each row."""
 
     @cached_property
     @abstractmethod
@@ -128,8 +106,8 @@ class Confined(Calibrated):
     def within_95(self, part: int) -> float | Floats:
         return self._of_part(self.errors[1], part)
 
-    def record(self, source: Rng, parts: list[dict[str, Any]]) -> dict[str, Any]:
-        made = super().record(source, parts)
+    def record(self, randomness: Randomness, parts: list[dict[str, Any]]) -> dict[str, Any]:
+        made = super().record(randomness, parts)
         if self.free.basis.size <= SHOWN:
             made["free_basis"] = self.basis.T.tolist()
         return made
@@ -139,11 +117,12 @@ class Confined(Calibrated):
 class KernelNoise(Confined):
     """Independent noise on the free coordinates; the answers move along the basis."""
 
-    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
-        counts = self.checked(table)
-        answers = self.query.answer(counts)
-        noise = self.drawn((n, self.free.rank), source)
-        return _sum(answers, noise, self.basis)
+    @property
+    def width(self) -> int:
+        return self.free.rank
+
+    def spread(self, draws: Ints) -> Ints:
+        return _steps(draws, self.basis)
 
     @cached_property
     def errors(self) -> tuple[Floats, Floats]:
@@ -177,20 +156,19 @@ class FittedNoise(Confined):
         """Least-squares coefficients of a vector of answers in the basis (floats: post-processing)."""
         return np.linalg.pinv(self.basis.astype(np.float64))
 
-    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
-        counts = self.checked(table)
-        answers = self.query.answer(counts)
-        noisy = self.drawn((n, len(answers)), source) + answers
-        # The origin is the same for all tables with the same public facts (Lemma 1), so that what
-        # follows uses the noisy answers and public numbers only.
-        shares = self.free.coordinates @ counts.astype(object)
-        origin = _int64(answers - self.free.basis @ shares)
-        nearest = np.rint((noisy - origin).astype(np.float64) @ self.fit.T)
+    @cached_property
+    def exact(self) -> tuple[Query, ...]:
+        """The origin, which is the same for all tables with the same public facts (Lemma 1)."""
+        return (Origin(self.query, self.free),)
+
+    def decode(self, noisy: Ints, exact: Ints) -> Ints:
+        """Move noisy answers to the nearest whole ones that fit the facts."""
+        nearest = np.rint((noisy - exact).astype(np.float64) @ self.fit.T)
         if nearest.size and float(np.abs(nearest).max()) > 2.0**52:
             raise RefusedError(
                 "the noisy answers are too large to be fitted exactly.", code="kernel.overflow"
             )
-        return _sum(origin, nearest.astype(np.int64), self.basis)
+        return _steps(nearest.astype(np.int64), self.basis, int(np.abs(exact).max(initial=0))) + exact
 
     @cached_property
     def errors(self) -> tuple[Floats, Floats]:
@@ -324,10 +302,44 @@ def _int64(values: Any) -> Ints:
     return whole.astype(np.int64)
 
 
-def _sum(start: Ints, steps: Ints, basis: Ints) -> Ints:
-    """Rows start + basis @ steps[i], refused where they would wrap."""
+def _steps(steps: Ints, basis: Ints, start: int = 0) -> Ints:
+    """Rows basis @ steps[i], refused where they would wrap when numbers of up to ``start`` are added."""
     reach = int(np.abs(steps).max(initial=0)) * int(np.abs(basis).sum(axis=1).max(initial=0))
-    if reach + int(np.abs(start).max(initial=0)) >= 1 << 62:
+    if reach + start >= 1 << 62:
         raise RefusedError("a released number would have more than 62 bits.", code="kernel.overflow")
-    made: Ints = start + steps @ basis.T
+    made: Ints = steps @ basis.T
     return made
+
+
+class Origin(Query):
+    """Answers less their free part, W x - B C x: equal for all tables with the same public facts, by Lemma 1 of ``docs/explanation/proofs/kernel-noise.md``."""
+
+    def __init__(self, query: Query, free: FreeLattice) -> None:
+        super().__init__(query.domain, query.unit)
+        self.query, self.free = query, free
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return self.query.parts
+
+    def part_labels(self, part: int) -> list[Any]:
+        return self.query.part_labels(part)
+
+    def answer(self, table: Any) -> Ints:
+        shares = self.free.coordinates @ np.asarray(table).astype(object)
+        return _int64(self.query.answer(table) - self.free.basis @ shares)
+
+    def columns(self, cells: Any) -> Any:
+        from scipy import sparse
+
+        at = np.asarray(cells, dtype=np.int64)
+        return sparse.csc_matrix(
+            _int64(self.query.columns(at).toarray() - self.free.basis @ self.free.coordinates[:, at])
+        )
+
+    def to_spec(self) -> dict[str, Any]:
+        return {
+            "origin": self.query.to_spec(),
+            "basis": self.free.basis.tolist(),
+            "coordinates": self.free.coordinates.tolist(),
+        }

@@ -6,7 +6,7 @@ after the noisy numbers is post-processing (``docs/explanation/proofs/cubes.md``
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from policygraph.curator.histogram import DENSE
-from policygraph.curator.noise import Rng, discrete_gaussian, discrete_laplace
 from policygraph.errors import InputError, RefusedError
 from policygraph.estimation.cubes.cells import Fact, facts_of, finest, union, visible
 from policygraph.estimation.cubes.errors import published_errors, shift_for, within_all
@@ -24,7 +22,6 @@ from policygraph.estimation.cubes.release import CubeRelease, cube_table, part_o
 from policygraph.exact import as_fraction
 from policygraph.mechanisms.additive import Additive
 from policygraph.mechanisms.base import (
-    DENSE_CELLS,
     Calibrated,
     Floats,
     Ints,
@@ -34,10 +31,11 @@ from policygraph.mechanisms.base import (
     check_loss,
 )
 from policygraph.mechanisms.cube.strategies import strategy_named
-from policygraph.model.loss import Epsilon, Loss
+from policygraph.model.loss import Loss
 from policygraph.model.policy import Policy
-from policygraph.model.queries.base import Query, fingerprint
-from policygraph.model.queries.cuboids import BlockQuery, CuboidQuery
+from policygraph.model.queries.base import Part, Query, fingerprint
+from policygraph.model.queries.cuboids import CuboidQuery
+from policygraph.release.release import Randomness
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.request import asking
 from policygraph.transforms.cuboids.choose import Choice, Strategy
@@ -155,61 +153,26 @@ class CubeNoise(Calibrated):
     def factor(self, part: int) -> Fraction:
         return Fraction(1)
 
-    def check(self, table: Any) -> None:
-        """Refuse, before anything is charged, tables too large to count and data whose weighted sums could leave 64 bits."""
-        super().check(table)
-        if self.measured is None:
-            return
-        read = [*(self.lattice.mask(names) for names in self.choice.sets), *self.known]
-        if hasattr(table, "cuboids") and self.lattice.domain.size > DENSE_CELLS:
-            too_large = [mask for mask in read if self.lattice.size(mask) > DENSE]
-            if too_large:
-                raise RefusedError(
-                    f"cuboid {list(self.lattice.names(too_large[0]))} has {self.lattice.size(too_large[0]):,} cells to be counted: expected at "
-                    f"most {DENSE:,}. Ask for fewer attributes.",
-                    code="counts.too-large",
-                    value=self.lattice.names(too_large[0]),
-                )
-        records = table.rows if hasattr(table, "rows") else int(np.abs(np.asarray(table)).sum())
-        most = self.measured.largest if isinstance(self.measured, BlockQuery) else max(self.choice.weights)
-        if most * records >= 1 << 62:
-            raise RefusedError(
-                "so many records times the weights of what is measured leave 64-bit integers. Use smaller weights.",
-                code="query.overflow",
-            )
+    @property
+    def measure(self) -> Query | None:
+        return self.measured
 
-    def noisy(self, table: Any, source: Rng) -> Ints:
-        """The noisy measured numbers, followed by the known cuboids and facts, which have no noise."""
-        made: Ints = self.noisy_many(table, 1, source)[0]
-        return made
+    @cached_property
+    def exact(self) -> tuple[Query, ...]:
+        """Known cuboids, and public sums of cells whose values only the data have."""
+        sets = [self.lattice.names(mask) for mask in self.known]
+        unsaid = [fact for fact in self.facts if fact.value is None]
+        known: list[Query] = [CuboidQuery(self.query.domain, sets)] if sets else []
+        return (*known, *([FactSums(self.lattice, unsaid)] if unsaid else []))
 
-    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
-        """Return n independent outputs of :meth:`noisy`, one in each row."""
-        self.check(table)
-        masks = [self.lattice.mask(names) for names in self.choice.sets]
-        unsaid = [fact.mask for fact in self.facts if fact.value is None]
-        true = margins(self.lattice, table, [*masks, *self.known, *unsaid])
-        pieces: list[Ints] = []
-        if isinstance(self.measured, BlockQuery):
-            pieces += [self.measured.block(at, true[mask]) for at, mask in enumerate(masks)]
-        else:
-            pieces += [
-                true[mask].ravel() * weight for mask, weight in zip(masks, self.choice.weights, strict=True)
-            ]
-        points = np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.int64)
-        del pieces
-        # A cube may fill most of the memory, so that its one row is not copied.
-        rows: Ints = points[None, :] if n == 1 else np.tile(points, (n, 1))
-        if self.parameter > 0 and len(points):
-            draw = discrete_laplace if isinstance(self.loss, Epsilon) else discrete_gaussian
-            rows += draw(self.parameter, rows.shape, source)
-        if not self.known and not self.facts:
-            return rows
-        values = [fact.of(true[fact.mask]) if fact.value is None else fact.value for fact in self.facts]
-        exact = np.concatenate(
-            [*(true[mask].ravel() for mask in self.known), np.array(values, dtype=np.int64)]
-        )
-        return np.concatenate([rows, np.broadcast_to(exact, (n, exact.size))], axis=1)
+    def decode(self, noisy: Ints, exact: Ints) -> Ints:
+        """The noisy measured numbers, followed by the known cuboids and the values of all facts, which have no noise."""
+        if self.facts:
+            unsaid = sum(fact.value is None for fact in self.facts)
+            rest = iter(exact[exact.size - unsaid :])
+            values = [next(rest) if fact.value is None else fact.value for fact in self.facts]
+            exact = np.concatenate([exact[: exact.size - unsaid], np.array(values, dtype=np.int64)])
+        return super().decode(noisy, exact)
 
     def tables(self, points: Ints) -> dict[int, Floats]:
         """The published tables from noisy points (post-processing)."""
@@ -254,14 +217,14 @@ class CubeNoise(Calibrated):
         height = (self.measured.height if self.measured else 0) + sum(sizes) + len(self.facts)
         self._tables(np.zeros(height, dtype=np.int64))
 
-    def publish(self, points: Ints, source: Rng) -> CubeRelease:
+    def publish(self, points: Ints, randomness: Randomness) -> CubeRelease:
         try:
             made, fitted = self._tables(points)
         except RefusedError as cause:
             if self.finish.plain:
                 raise
             # The noise is paid for: whatever a program or a rounding makes of it, least squares always does.
-            return replace(self, finish=PLAIN, instead=str(cause)).publish(points, source)
+            return replace(self, finish=PLAIN, instead=str(cause)).publish(points, randomness)
         tables, parts, estimates = [], [], []
         for at, (part, mask) in enumerate(zip(self.query.parts, self.published, strict=True)):
             values = made[mask].ravel()
@@ -271,11 +234,11 @@ class CubeNoise(Calibrated):
             parts.append(part_of(part.name, part.columns, part.height, self.finish, *errors))
             estimates += [] if estimate is None else [estimate]
         return CubeRelease(
-            tuple(tables), self.record(source, parts), None if fitted is None else tuple(estimates)
+            tuple(tables), self.record(randomness, parts), None if fitted is None else tuple(estimates)
         )
 
-    def record(self, source: Rng, parts: list[dict[str, Any]]) -> dict[str, Any]:
-        made = super().record(source, parts)
+    def record(self, randomness: Randomness, parts: list[dict[str, Any]]) -> dict[str, Any]:
+        made = super().record(randomness, parts)
         made["cube"] = {
             "kind": self.choice.kind,
             "measured": [list(names) for names in self.choice.sets],
@@ -450,28 +413,51 @@ class Cube(Mechanism):
         return ready
 
 
-def margins(lattice: Lattice, table: Any, masks: Sequence[int]) -> Mapping[int, Ints]:
-    """True tables of cuboids, each summed from the smallest one that is there already.
+class FactSums(Query):
+    """Public sums of cells: each is a combination of the cells of one cuboid, and all neighbours agree on it."""
 
-    Parameters
-    ----------
-    table
-        A vector of counts, or counted records, which are counted in few readings where the base is too large to build.
-    """
-    out: dict[int, Ints] = {}
-    counted = hasattr(table, "vector")
-    if not counted or lattice.domain.size <= DENSE_CELLS:
-        vector = table.vector() if counted else np.asarray(table, dtype=np.int64)
-        whole = vector.reshape(lattice.domain.shape)
-    else:
-        found = table.cuboids([lattice.names(mask) for mask in masks])
-        return {mask: found[lattice.names(mask)].reshape(lattice.shape(mask)) for mask in masks}
-    for mask in sorted(set(masks), key=lambda m: (-lattice.level(m), -lattice.size(m), m)):
-        parent = lattice.parent(mask, out)
-        if parent is not None:
-            have, axes = out[parent], lattice.axes(parent)
-        else:
-            have, axes = whole, tuple(range(lattice.order))
-        gone = tuple(at for at, axis in enumerate(axes) if not mask >> axis & 1)
-        out[mask] = np.asarray(have.sum(axis=gone) if gone else have, dtype=np.int64)
-    return out
+    def __init__(self, lattice: Lattice, facts: Sequence[Fact]) -> None:
+        super().__init__(lattice.domain)
+        self.lattice, self.facts = lattice, tuple(facts)
+        self.sets = tuple(lattice.names(fact.mask) for fact in facts)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return (Part("public sums", ("fact",), len(self.facts)),)
+
+    def part_labels(self, part: int) -> list[Any]:
+        return [np.arange(len(self.facts))]
+
+    @property
+    def largest_entry(self) -> int:
+        return max(int(np.abs(fact.coefficients).max()) for fact in self.facts)
+
+    def from_tables(self, tables: Sequence[Ints]) -> Ints:
+        """Return the sums from the tables of ``sets``, in this order."""
+        return np.array(
+            [int(fact.of(table)) for fact, table in zip(self.facts, tables, strict=True)], dtype=np.int64
+        )
+
+    def answer(self, table: Any) -> Ints:
+        cells = np.asarray(table, dtype=np.int64).ravel()
+        self.check_fits(cells)
+        return np.asarray(self.columns(np.arange(cells.size)) @ cells, dtype=np.int64).ravel()
+
+    def columns(self, cells: Any) -> Any:
+        from scipy import sparse
+
+        codes = self.lattice.domain.codes(np.asarray(cells, dtype=np.int64))
+        rows = []
+        for fact in self.facts:
+            at = np.zeros(len(codes[0]), dtype=np.int64)
+            for axis in self.lattice.axes(fact.mask):
+                at = at * self.lattice.domain.shape[axis] + codes[axis]
+            row = np.zeros(self.lattice.size(fact.mask), dtype=np.int64)
+            row[fact.cells] = fact.coefficients
+            rows.append(row[at])
+        return sparse.csc_matrix(np.stack(rows))
+
+    def to_spec(self) -> dict[str, Any]:
+        return {
+            "facts": [[fact.mask, fact.cells.tolist(), fact.coefficients.tolist()] for fact in self.facts]
+        }

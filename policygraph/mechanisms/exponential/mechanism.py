@@ -11,12 +11,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import ceil
-from typing import Any
 
 import numpy as np
 
-from policygraph.curator.noise import Rng
-from policygraph.curator.noise.inversion import InversionTable
 from policygraph.distributions.enclosure import Weights, exp_neg
 from policygraph.distributions.integers import NOTHING, Distribution
 from policygraph.errors import InputError
@@ -77,6 +74,8 @@ class TableNoise(Calibrated):
     rate: Fraction
     sensitivity: Sensitivity | None = None
 
+    runner = "exponential"
+
     @cached_property
     def answers(self) -> Ints:
         """The answers of every table, one in each row."""
@@ -87,28 +86,9 @@ class TableNoise(Calibrated):
         """Where each table stands in the list."""
         return {table.tobytes(): at for at, table in enumerate(self.graph.tables)}
 
-    def noisy(self, table: Any, source: Rng) -> Ints:
-        made: Ints = self.noisy_many(table, 1, source)[0]
-        return made
-
-    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
-        """Return n independent outputs, one in each row."""
-        counts = np.asarray(table.vector() if hasattr(table, "vector") else table, dtype=np.int64).ravel()
-        at = self.places.get(counts.tobytes())
-        if at is None:
-            self.policy.system.check(counts)
-            raise InputError(
-                "the table is none of those that fit the public facts.", code="exponential.table"
-            )
-        layers = self.graph.layers(at)
-        steps = InversionTable(Layers(self.rate, tuple(layers)), limit=len(layers)).draw(n, source)
-        chosen = np.empty(n, dtype=np.int64)
-        for step in np.unique(steps).tolist():
-            mine = np.flatnonzero(steps == step)
-            members = np.flatnonzero(self.graph.distances[at] == step)
-            chosen[mine] = members[_uniform(len(members), mine.size, source)]
-        made: Ints = self.answers[chosen]
-        return made
+    def distances_from(self, at: int) -> Layers:
+        """The distribution of the distance of the drawn table from one of them."""
+        return Layers(self.rate, tuple(self.graph.layers(at)))
 
     @cached_property
     def errors(self) -> tuple[Floats, Floats]:
@@ -208,16 +188,3 @@ class Exponential(Mechanism):
         graph = table_graph(policy, self.limit)
         rate = loss.value if graph.regular else loss.value / 2
         return TableNoise(self.name, query, policy, loss, graph, rate)
-
-
-def _uniform(below: int, n: int, source: Rng) -> Ints:
-    """Return n exactly uniform integers from 0 to below - 1: words past the last whole multiple are drawn again."""
-    out = np.zeros(n, dtype=np.int64)
-    last = np.uint64((1 << 64) // below * below - 1)
-    open_places = np.arange(n)
-    while open_places.size and below > 1:
-        words = source.words(open_places.size)
-        good = words <= last
-        out[open_places[good]] = (words[good] % np.uint64(below)).astype(np.int64)
-        open_places = open_places[~good]
-    return out

@@ -15,8 +15,8 @@ from hashlib import sha256
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from policygraph.curator.noise import Rng
 from policygraph.errors import InputError
 from policygraph.exact import Exact, as_fraction, show
 from policygraph.mechanisms.base import (
@@ -26,19 +26,18 @@ from policygraph.mechanisms.base import (
     Mechanism,
     Noise,
     answer_parts,
-    answers_of,
     certified,
 )
 from policygraph.mechanisms.partitioned import Partition, merge_policy
 from policygraph.mechanisms.partitioned.errors import MOST_ENTRIES, noise_of_answers
 from policygraph.mechanisms.partitioned.partitioners import Chooser, Intervals, Partitioner
-from policygraph.mechanisms.partitioned.partitioners.base import read_counts
 from policygraph.mechanisms.partitioned.second_step import check_then, second_step, total_of
+from policygraph.mechanisms.transformed.any import OnTransformed
 from policygraph.model.loss import Epsilon, Loss
 from policygraph.model.policy import Policy
 from policygraph.model.queries import identity
 from policygraph.model.queries.base import Query
-from policygraph.release.release import Release
+from policygraph.release.release import Randomness, Release
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.transforms.incidence.base import Totals, check_cells, graph_of, totals_are_exact
 
@@ -53,7 +52,7 @@ KEPT = 4096
 
 
 @dataclass(frozen=True)
-class BucketNoise(Calibrated):
+class BucketNoise(OnTransformed):
     """Steps 2 and 3 for a partition that is public by now."""
 
     mechanism: str
@@ -62,7 +61,8 @@ class BucketNoise(Calibrated):
     loss: Loss
     sensitivity: Sensitivity
     partition: Partition
-    second: Calibrated
+    inner: Calibrated
+    """Step 2: the mechanism for the counts of the buckets."""
     first: tuple[str, ...]
     """What is to be said of step 1."""
 
@@ -72,16 +72,11 @@ class BucketNoise(Calibrated):
 
     @property
     def noise(self) -> Noise:
-        return self.second.noise
+        return self.inner.noise
 
-    def noisy(self, table: Any, source: Rng) -> Ints:
-        """Return noisy counts of the buckets."""
-        made: Ints = self.noisy_many(table, 1, source)[0]
-        return made
-
-    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
-        sums = self.partition.sums(read_counts(table, self.partition.size))
-        return answers_of(self.second, self.second.noisy_many(sums, n, source))
+    def transform(self, cells: Ints) -> tuple[Ints, Ints]:
+        """Counts of the buckets, which are private under this policy if they are under the merged one."""
+        return self.partition.sums(cells), np.zeros(0, dtype=np.int64)
 
     def answers(self, counts: Ints) -> Floats:
         """Spread counts of buckets over their cells and answer the query, in lattice units."""
@@ -93,7 +88,7 @@ class BucketNoise(Calibrated):
     @cached_property
     def errors(self) -> tuple[Floats, Floats]:
         """Standard deviation and 95 % range of the noise of each answer, in lattice units."""
-        return noise_of_answers(self.query, self.partition, self.second)
+        return noise_of_answers(self.query, self.partition, self.inner)
 
     def deviation(self, part: int) -> float | Floats:
         return self._of_part(self.errors[0], part)
@@ -106,15 +101,15 @@ class BucketNoise(Calibrated):
             *self.first,
             f"The {self.partition.size:,} cells form {self.partition.n_buckets:,} buckets, whose counts were released under the "
             "merged policy graph.",
-            *self.second.stages(),
+            *self.inner.stages(),
             "The cells of a bucket were given equal shares of its count. How far they are from equal is not known: stated "
             "deviations are those of the noise only, and the error of spreading comes on top.",
         ]
 
-    def record(self, source: Rng, parts: list[dict[str, Any]]) -> dict[str, Any]:
+    def record(self, randomness: Randomness, parts: list[dict[str, Any]]) -> dict[str, Any]:
         for part in parts:
             part["integer"] = False
-        made = super().record(source, parts)
+        made = super().record(randomness, parts)
         made["partition"] = {"buckets": self.partition.n_buckets}
         if self.partition.size <= SHOWN:
             made["partition"]["labels"] = self.partition.labels.tolist()
@@ -138,17 +133,9 @@ class PartitionedNoise(Calibrated):
     """Whether step 2 may release totals of components exactly, which the merged graph alone does not tell."""
     about: str = ""
     """What else the partitioner was told, for :attr:`settings`."""
+    runner = "partitioned"
+
     _ready: dict[Partition, BucketNoise] = field(default_factory=dict, repr=False, compare=False)
-
-    def choose(self, table: Any, source: Rng) -> Partition:
-        """Step 1: a partition that is private at the loss of the partitioner, or the given one."""
-        return self.choose_many(table, 1, source)[0]
-
-    def choose_many(self, table: Any, n: int, source: Rng) -> list[Partition]:
-        """Step 1, n times independently."""
-        if isinstance(self.chooser, Partition):
-            return [self.chooser] * n
-        return self.chooser.choose_many(read_counts(table, self.policy.domain.size), n, source)
 
     def on(self, partition: Partition) -> BucketNoise:
         """Steps 2 and 3 for a partition, calibrated without data."""
@@ -197,47 +184,35 @@ class PartitionedNoise(Calibrated):
     def _expected(self) -> BucketNoise:
         return self.on(self.chooser) if isinstance(self.chooser, Partition) else self.finest
 
-    def noisy(self, table: Any, source: Rng) -> Ints:
-        """Return the whole output: for each cell the number of its bucket, then for each cell the count of its bucket."""
-        made: Ints = self.noisy_many(table, 1, source)[0]
-        return made
+    def outputs(self, chosen: Sequence[Partition], counts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """One row for each run: for each cell the number of its bucket, then for each cell the count of its bucket."""
+        kind = np.result_type(np.int64, *(found.dtype for found in counts))
+        out = np.empty((len(chosen), 2, self.policy.domain.size), dtype=kind)
+        for row, partition, found in zip(out, chosen, counts, strict=True):
+            row[0], row[1] = partition.labels, found[partition.labels]
+        return out.reshape(len(chosen), -1)
 
-    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
-        chosen = self.choose_many(table, n, source)
-        alike: dict[Partition, list[int]] = {}
-        for at, partition in enumerate(chosen):
-            alike.setdefault(partition, []).append(at)
-        found = {p: self.on(p).noisy_many(table, len(mine), source) for p, mine in alike.items()}
-        kind = np.result_type(np.int64, *(counts.dtype for counts in found.values()))
-        out = np.empty((n, 2, self.policy.domain.size), dtype=kind)
-        for partition, mine in alike.items():
-            out[mine, 0] = partition.labels
-            out[mine, 1] = found[partition][:, partition.labels]
-        return out.reshape(n, -1)
-
-    def to_answers(self, points: Any) -> Floats:
-        """Answers from an output of :meth:`noisy`, in lattice units."""
+    def _bucketed(self, points: npt.NDArray[Any]) -> tuple[BucketNoise, npt.NDArray[Any]]:
+        """Steps 2 and 3 for the partition of an output, and the counts of its buckets."""
         size = self.policy.domain.size
         partition = Partition(points[:size].astype(np.int64))
-        first = np.unique(partition.labels, return_index=True)[1]
-        return self.on(partition).answers(points[size:][first])
+        return self.on(partition), points[size:][np.unique(partition.labels, return_index=True)[1]]
+
+    def to_answers(self, points: Any) -> Floats:
+        ready, counts = self._bucketed(points)
+        return ready.answers(counts)
+
+    def publish(self, points: Any, randomness: Randomness) -> Release:
+        ready, counts = self._bucketed(points)
+        return ready.publish(ready.answers(counts), randomness)
 
     def reach(self, records: int) -> int:
-        return max(super().reach(records), self._expected.second.reach(records))
+        return max(super().reach(records), self._expected.inner.reach(records))
 
     @property
     def settings(self) -> str:
-        second = self._expected.second
+        second = self._expected.inner
         return f"{self.about}; {self.then!r}; {second.mechanism} {second.settings}".strip()
-
-    def run(self, table: Any, source: Rng) -> Release:
-        if hasattr(table, "vector"):
-            self.query.check_domain(table.domain)
-        else:
-            self.policy.check_table(read_counts(table, self.policy.domain.size))
-        ready = self.on(self.choose(table, source))
-        counts = ready.noisy(table, source)
-        return ready.publish(ready.answers(counts), source)  # type: ignore[arg-type]
 
     def stages(self) -> Sequence[str]:
         return self._expected.stages()

@@ -96,7 +96,10 @@ class Partition:
     @classmethod
     def singletons(cls, size: int) -> Partition:
         """Every cell a bucket of its own."""
-        return cls(np.arange(size, dtype=np.int64))
+        made = object.__new__(cls)
+        made.labels = np.arange(size, dtype=np.int64)
+        made.labels.setflags(write=False)
+        return made
 
     @classmethod
     def intervals(cls, cuts: Iterable[int], order: npt.ArrayLike | None = None) -> Partition:

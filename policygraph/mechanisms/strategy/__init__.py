@@ -1,6 +1,6 @@
 """Strategies: what to measure so that a workload can be answered well; start at ``strategy``."""
 
-from policygraph.mechanisms.strategy.bases import AxisBase, Base, ForestBase
+from policygraph.mechanisms.strategy.bases import AxisBase, Coordinates, ForestBase
 from policygraph.mechanisms.strategy.factors import Factor, Haar, Tree
 from policygraph.mechanisms.strategy.optimise import Optimised, WeighedStrategy, optimise, weigh
 from policygraph.mechanisms.strategy.plain import plain_strategies
@@ -9,7 +9,7 @@ from policygraph.mechanisms.strategy.workload import Workload
 
 __all__ = [
     "AxisBase",
-    "Base",
+    "Coordinates",
     "Factor",
     "ForestBase",
     "Haar",

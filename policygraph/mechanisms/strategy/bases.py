@@ -22,13 +22,13 @@ from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.model.queries.matrices import MatrixQuery
 from policygraph.transforms.incidence.tree import ForestTransform, rooted
 
-__all__ = ["AxisBase", "Base", "ForestBase", "base_from_spec"]
+__all__ = ["AxisBase", "Coordinates", "ForestBase", "base_from_spec"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
-class Base(ABC):
+class Coordinates(ABC):
     """Coordinates in which the rows of a strategy are written.
 
     Attributes
@@ -72,7 +72,7 @@ class Base(ABC):
         """Return the plain form."""
 
 
-class AxisBase(Base):
+class AxisBase(Coordinates):
     """The cells themselves, or prefix sums along one attribute.
 
     Parameters
@@ -185,7 +185,7 @@ class AxisBase(Base):
         return {"axis": self.axis, "exact": self.exact}
 
 
-class ForestBase(Base):
+class ForestBase(Coordinates):
     """Subtree sums of a forest: the values of its edges.
 
     Parameters
@@ -301,7 +301,7 @@ def _depths(forest: ForestTransform) -> Ints:
     return deep
 
 
-def base_from_spec(domain: Domain, spec: dict[str, Any]) -> Base:
+def base_from_spec(domain: Domain, spec: dict[str, Any]) -> Coordinates:
     """Make a base from its plain form.
 
     Examples

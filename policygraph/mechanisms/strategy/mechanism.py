@@ -14,11 +14,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from policygraph.curator.noise import (
-    Rng,
-    discrete_gaussian,
-    discrete_laplace,
-)
 from policygraph.distributions import gaussian_variance, laplace_variance
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import show
@@ -39,7 +34,7 @@ from policygraph.mechanisms.strategy.plain import Kind, Over
 from policygraph.model.loss import Epsilon, Loss
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
-from policygraph.release.release import Release
+from policygraph.release.release import Randomness, Release
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.request import asking, proved
 from policygraph.ties import least
@@ -98,33 +93,22 @@ class StrategyNoise(Calibrated):
         """Scale, or variance parameter, of the noise of one measurement."""
         return self.inner.parameter
 
-    def _fixed(self, cells: Any) -> Ints:
+    @property
+    def measure(self) -> Query:
+        return self.strategy
+
+    @property
+    def exact(self) -> tuple[Query, ...]:
         known = self.strategy.base.fixed
-        return np.zeros(0, dtype=np.int64) if known is None else known.answer(cells)
-
-    def noisy(self, table: Any, source: Rng) -> Ints:
-        """Return the whole output: the noisy measurements, then the numbers that no move changes."""
-        made: Ints = self.noisy_many(table, 1, source)[0]
-        return made
-
-    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
-        """Return n independent outputs, one in each row (for audits)."""
-        cells = np.asarray(table.vector() if hasattr(table, "vector") else table, dtype=np.int64).reshape(-1)
-        answers = self.strategy.answer(cells)
-        made = np.tile(answers, (n, 1))
-        if self.parameter:
-            draw = discrete_laplace if isinstance(self.loss, Epsilon) else discrete_gaussian
-            made += draw(self.parameter, made.shape, source)
-        fixed = self._fixed(cells)
-        return np.concatenate([made, np.tile(fixed, (n, 1))], axis=1)
+        return () if known is None else (known,)
 
     def cells(self, points: Ints) -> Floats:
-        """Return least-squares cells from an output of :meth:`noisy`."""
+        """Return least-squares cells from an output of the gate."""
         height = self.strategy.height
         return self.strategy.estimate(points[:height], points[height:])
 
     def answers(self, points: Ints) -> Floats:
-        """Return W A^+ of an output of :meth:`noisy`, in lattice units."""
+        """Return W A^+ of an output of the gate, in lattice units."""
         return answer_parts(self.query, self.cells(points))
 
     def to_answers(self, points: Any) -> Floats:
@@ -134,9 +118,9 @@ class StrategyNoise(Calibrated):
     def settings(self) -> str:
         return self.strategy.fingerprint
 
-    def publish(self, points: Ints, source: Rng) -> Release:
-        """Make a release of an output of :meth:`noisy` (post-processing)."""
-        return super().publish(self.answers(points), source)  # type: ignore[arg-type]
+    def publish(self, points: Ints, randomness: Randomness) -> Release:
+        """Make a release of an output of the gate (post-processing)."""
+        return super().publish(self.answers(points), randomness)
 
     @cached_property
     def workload(self) -> Workload:
@@ -200,10 +184,10 @@ class StrategyNoise(Calibrated):
         )
         return out
 
-    def record(self, source: Rng, parts: list[dict[str, Any]]) -> dict[str, Any]:
+    def record(self, randomness: Randomness, parts: list[dict[str, Any]]) -> dict[str, Any]:
         for part in parts:
             part["integer"] = False
-        made = super().record(source, parts)
+        made = super().record(randomness, parts)
         spec = self.strategy.to_spec()["strategy"]
         small = len(spec["base"].get("parent", ())) <= SHOWN
         made["strategy"] = spec if small else {"name": spec["name"], "factors": spec["factors"]}

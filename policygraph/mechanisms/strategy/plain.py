@@ -10,7 +10,7 @@ from math import prod
 from typing import Literal
 
 from policygraph.errors import InputError, RefusedError
-from policygraph.mechanisms.strategy.bases import AxisBase, Base, ForestBase
+from policygraph.mechanisms.strategy.bases import AxisBase, Coordinates, ForestBase
 from policygraph.mechanisms.strategy.factors import Factor, Haar, Tree
 from policygraph.mechanisms.strategy.strategy import Strategy
 from policygraph.model.domain import Domain
@@ -32,7 +32,7 @@ STRETCH = 8
 """Spanning forests of a larger stretch are left out unless they are asked for."""
 
 
-def bases_of(policy: Policy, over: Over | None = None, totals: Totals = "auto") -> Iterator[Base]:
+def bases_of(policy: Policy, over: Over | None = None, totals: Totals = "auto") -> Iterator[Coordinates]:
     """Coordinates that fit a policy: its cells, and those in which a move is short.
 
     Parameters

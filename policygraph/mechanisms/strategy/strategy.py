@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from policygraph.errors import InputError, RefusedError
-from policygraph.mechanisms.strategy.bases import AxisBase, Base, base_from_spec
+from policygraph.mechanisms.strategy.bases import AxisBase, Coordinates, base_from_spec
 from policygraph.mechanisms.strategy.factors import Factor, factor_from_spec, interval_rows
 from policygraph.model.domain import Domain
 from policygraph.model.queries.base import Ints, Norm, Part, Query
@@ -51,7 +51,7 @@ class Strategy(Query):
 
     domain: Domain
 
-    def __init__(self, name: str, base: Base, factors: Any) -> None:
+    def __init__(self, name: str, base: Coordinates, factors: Any) -> None:
         super().__init__(base.domain)
         self.name, self.base = name, base
         self.factors: tuple[Factor, ...] = tuple(factors)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from policygraph.errors import RefusedError
-from policygraph.mechanisms.strategy.bases import AxisBase, Base
+from policygraph.mechanisms.strategy.bases import AxisBase, Coordinates
 from policygraph.mechanisms.strategy.factors import Factor
 from policygraph.mechanisms.strategy.forms import (
     of_all_differences,
@@ -85,7 +85,7 @@ class Workload:
     29.333
     """
 
-    def __init__(self, query: Query, base: Base) -> None:
+    def __init__(self, query: Query, base: Coordinates) -> None:
         self.query, self.base = query, base
         self.blocks = tuple(_blocks(query, base))
 
@@ -99,7 +99,7 @@ class Workload:
         return unit * sum(_sum(block, strategy) for block in self.blocks)
 
 
-def _blocks(query: Query, base: Base) -> Iterator[Block]:
+def _blocks(query: Query, base: Coordinates) -> Iterator[Block]:
     if not isinstance(base, AxisBase):
         yield _sparse(query, base)
         return
@@ -145,7 +145,7 @@ def intervals(query: MatrixQuery) -> tuple[Ints, Ints] | None:
     return low.astype(np.int64), high.astype(np.int64)
 
 
-def _sparse(query: Query, base: Base) -> Block:
+def _sparse(query: Query, base: Coordinates) -> Block:
     size = query.domain.size
     if isinstance(query, BoxQuery) and query.kind == "all" and size <= MOST_PREFIXES:
         # A range is a difference of two of the n + 1 prefix sums, the first of which is 0.

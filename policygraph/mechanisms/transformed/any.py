@@ -6,14 +6,15 @@ hides one record more or less may run on the edge values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from policygraph.curator.noise import Rng
 from policygraph.errors import InputError
 from policygraph.mechanisms.additive import Additive
 from policygraph.mechanisms.base import (
@@ -23,7 +24,6 @@ from policygraph.mechanisms.base import (
     Mechanism,
     Noise,
     answer_parts,
-    answers_of,
     check_answers,
     check_loss,
 )
@@ -36,11 +36,28 @@ from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.transforms.incidence import Reduction, Totals, transform
 from policygraph.transforms.incidence.base import check_totals
 
-__all__ = ["OnForest", "Transformed"]
+__all__ = ["OnForest", "OnTransformed", "Transformed"]
+
+
+class OnTransformed(Calibrated):
+    """A mechanism that runs on whole numbers computed from the counts.
+
+    Attributes
+    ----------
+    inner
+        The mechanism on these numbers.
+    """
+
+    runner = "transformed"
+    inner: Calibrated
+
+    @abstractmethod
+    def transform(self, cells: Ints) -> tuple[Ints, Ints]:
+        """Numbers that the inner mechanism runs on, and numbers that no move of the policy changes; a fixed function of the counts."""
 
 
 @dataclass(frozen=True)
-class OnForest(Calibrated):
+class OnForest(OnTransformed):
     """A mechanism that runs on the subtree sums of a forest.
 
     Attributes
@@ -63,31 +80,30 @@ class OnForest(Calibrated):
     def noise(self) -> Noise:
         return self.inner.noise
 
-    def noisy(self, table: Any, source: Rng) -> Ints:
-        made: Ints = self.noisy_many(table, 1, source)[0]
-        return made
-
-    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
-        """Return n independent outputs, one in each row (for audits)."""
-        return self._answers(table, lambda values: self.inner.noisy_many(values, n, source))
-
-    def _answers(self, table: Any, run: Callable[[Ints], Ints]) -> Ints:
-        values = self.reduction.apply(table.vector() if hasattr(table, "vector") else table)
-        free = np.ones(len(values), dtype=bool)
+    @cached_property
+    def _free(self) -> npt.NDArray[np.bool_]:
+        """Which coordinates some move changes."""
+        free = np.ones(self.reduction.width, dtype=bool)
         free[self.reduction.fixed] = False
-        found = answers_of(self.inner, run(values[free]))
-        if found.shape[1:] != (int(free.sum()),):
+        return free
+
+    def transform(self, cells: Ints) -> tuple[Ints, Ints]:
+        values = self.reduction.apply(cells)
+        return values[self._free], values[~self._free]
+
+    def decode(self, noisy: npt.NDArray[Any], exact: Ints) -> npt.NDArray[Any]:
+        """Answers from noisy edge values and the exact totals."""
+        count = int(self._free.sum())
+        if noisy.shape[1:] != (count,):
             raise InputError(
-                f"{self.inner.mechanism} returned an array of shape {found.shape[1:]}: expected one number for each of "
-                f"{int(free.sum())} edges.",
+                f"{self.inner.mechanism} returned an array of shape {noisy.shape[1:]}: expected one number for each of {count} edges.",
                 code="mechanism.inner",
             )
-        out = []
-        for row in found:
-            laid = values.astype(found.dtype)
-            laid[free] = row
+        whole, out = noisy.dtype.kind in "iu", []
+        for row in noisy:
+            laid = np.empty(self.reduction.width, dtype=noisy.dtype)
+            laid[self._free], laid[~self._free] = row, exact
             cells = self.reduction.invert(laid)
-            whole = found.dtype.kind in "iu"
             out.append(self.query.answer(cells) if whole else answer_parts(self.query, cells))
         return np.stack(out)
 

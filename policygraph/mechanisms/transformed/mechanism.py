@@ -15,11 +15,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from policygraph.curator.noise import (
-    Rng,
-    discrete_gaussian,
-    discrete_laplace,
-)
 from policygraph.distributions.sums import real_within, sum_within
 from policygraph.errors import InputError, RefusedError
 from policygraph.estimation.histograms import consistent, isotonic_lines
@@ -27,7 +22,9 @@ from policygraph.exact import show
 from policygraph.mechanisms.base import Calibrated, Floats, Ints, Mechanism, Noise, check_loss, noise_for
 from policygraph.model.loss import Epsilon, Loss, Rho
 from policygraph.model.policy import Policy
+from policygraph.model.queries import identity
 from policygraph.model.queries.base import Query
+from policygraph.release.release import Randomness
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.transforms.incidence import LineTransform, Reduction, Totals, transform
 from policygraph.transforms.incidence.base import check_totals, graph_of
@@ -61,11 +58,9 @@ class EdgeNoise(Calibrated):
     consistent: bool = False
     sensitivity: Sensitivity | None = None
 
-    most_reach = 1 << 61
-
     @cached_property
     def parameter(self) -> Fraction:
-        """Scale stretch / epsilon of the Laplace law, or variance stretch / (2 rho) of the Gaussian one."""
+        """Scale stretch / epsilon of Laplace noise, or variance stretch / (2 rho) of Gaussian noise."""
         if isinstance(self.loss, Epsilon):
             return self.reduction.stretch / self.loss.value
         return self.reduction.stretch / (2 * self.loss.value)
@@ -81,54 +76,40 @@ class EdgeNoise(Calibrated):
         most = self.query.most_answer(records + spread)
         return most * max(self.factor(at).numerator for at in range(len(self.query.parts)))
 
-    def check_reach(self, records: int) -> None:
-        super().check_reach(records)
-        if not self.consistent:
-            return
-        if self.reach(records) >= Calibrated.most_reach:
-            raise RefusedError(
-                f"so many records are too many for a consistent fit: expected below 2**{Calibrated.most_reach.bit_length() - 1}. Nothing "
-                "was charged. Use TransformedLaplace.",
-                code="query.overflow",
-            )
+    @property
+    def most_reach(self) -> int:  # type: ignore[override]
+        """Whole numbers are added to whole numbers; a consistent fit works with floating-point numbers."""
+        return Calibrated.most_reach if self.consistent else 1 << 61
 
-    def _drawn(self, shape: tuple[int, ...], source: Rng) -> Ints:
-        draw = discrete_laplace if isinstance(self.loss, Epsilon) else discrete_gaussian
-        noise = draw(self.parameter, shape, source)
-        noise[..., self.reduction.fixed] = 0
-        return noise
+    @cached_property
+    def measure(self) -> Query:
+        """All cells: what every answer is computed from."""
+        return self.query if self.query.is_identity else identity(self.policy.domain)
 
-    def noisy_cells(self, table: Any, source: Rng) -> Ints:
-        """Return all cells with noise along the edges: what every answer is computed from."""
-        made: Ints = self.noisy_cells_many(table, 1, source)[0]
-        return made
+    @property
+    def width(self) -> int:
+        return self.reduction.width
 
-    def noisy_cells_many(self, table: Any, n: int, source: Rng) -> Ints:
-        """Return n independent outputs of :meth:`noisy_cells`, one in each row."""
-        cells = np.asarray(table.vector() if hasattr(table, "vector") else table, dtype=np.int64).reshape(-1)
-        drawn = self._drawn((n, self.reduction.width), source)
-        if n == 1:
+    def spread(self, draws: Ints) -> Ints:
+        """Noise M z of the cells from noise z of the edges; totals that no move changes have none."""
+        draws[..., self.reduction.fixed] = 0
+        if len(draws) == 1:
             # The same product as below, without a matrix, for domains of any size.
-            made: Ints = self.reduction.invert(drawn[0])[None, :]
-        else:
-            made = np.asarray((self.reduction.matrix() @ drawn.T).T)
-        made += cells
-        if not self.consistent:
-            return made
+            return self.reduction.invert(draws[0])[None, :]
+        return np.asarray((self.reduction.matrix() @ draws.T).T)
+
+    def decode(self, noisy: Ints, exact: Ints) -> Ints:
+        """Make noisy cells consistent, if that is asked for, and answer the query from them."""
+        cells = noisy if not self.consistent else self._fitted(noisy)
+        return cells if self.query.is_identity else np.stack([self.query.answer(row) for row in cells])
+
+    def _fitted(self, noisy: Ints) -> Ints:
+        n = len(noisy)
         if n > 1 and isinstance(self.reduction, LineTransform):
             outer, length, inner = self.reduction.shape
             exact = self.reduction.exact_totals
-            return isotonic_lines(made, (n * outer, length, inner), exact_total=exact).reshape(n, -1)
-        return np.stack([consistent(self.reduction, row) for row in made])
-
-    def noisy(self, table: Any, source: Rng) -> Ints:
-        made: Ints = self.noisy_many(table, 1, source)[0]
-        return made
-
-    def noisy_many(self, table: Any, n: int, source: Rng) -> Ints:
-        """Return n independent outputs, one in each row."""
-        made = self.noisy_cells_many(table, n, source)
-        return made if self.query.is_identity else np.stack([self.query.answer(row) for row in made])
+            return isotonic_lines(noisy, (n * outer, length, inner), exact_total=exact).reshape(n, -1)
+        return np.stack([consistent(self.reduction, row) for row in noisy])
 
     @cached_property
     def squares(self) -> Floats:
@@ -194,8 +175,8 @@ class EdgeNoise(Calibrated):
             )
         return out
 
-    def record(self, source: Rng, parts: list[dict[str, Any]]) -> dict[str, Any]:
-        made = super().record(source, parts)
+    def record(self, randomness: Randomness, parts: list[dict[str, Any]]) -> dict[str, Any]:
+        made = super().record(randomness, parts)
         made["transform"] = {
             "stretch": self.reduction.stretch,
             "coordinates": self.reduction.width,

@@ -1,6 +1,6 @@
-"""What every private partitioner is. Owns :class:`Partitioner` (configuration) and :class:`Chooser` (ready to run).
+"""What every private partitioner is. Owns :class:`Partitioner` (configuration) and :class:`Chooser` (its noise fixed).
 
-``calibrate`` sees no data; ``choose`` looks at the counts, and what it returns is private at its loss.
+Neither sees randomness: ``curator.runners.partitioned`` adds the noise.
 """
 
 from __future__ import annotations
@@ -8,48 +8,53 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.curator.noise import Rng
-from policygraph.distributions.noise import check_scale
+from policygraph.distributions.noise import NOISE_BITS, check_scale
 from policygraph.errors import InputError
 from policygraph.mechanisms.partitioned import Partition
 from policygraph.model.loss import Epsilon
 
-__all__ = ["Chooser", "Ints", "Partitioner", "check_costs", "read_counts"]
+__all__ = ["Chooser", "Ints", "Partitioner", "check_costs"]
 
 Ints = npt.NDArray[np.int64]
-
-LARGEST = 1 << 50
-"""No table has so many records; below it the cost of every bucket fits 64 bits with room for its noise."""
 
 MOST_CHARGED = 1 << 51
 """Most steps of cost that a bucket is charged, so that costs with deviations and noise stay within 64 bits."""
 
 
 class Chooser(ABC):
-    """A partitioner with its noise fixed; it has seen no data."""
+    """A partitioner with its noise fixed; it draws nothing.
+
+    Notes
+    -----
+    A choice is made in rounds. In each the counts are turned into whole numbers, the scores, given the partition so far, which is public by then;
+    the runner of the curator adds Laplace noise to every score; and the next partition follows from the noisy scores alone.
+    """
 
     loss: Epsilon
+    size: int
+    changes: Fraction
+    """Most records that one neighbour step adds and removes together. Only where it is 0 may a score have no noise."""
+    rounds: int
+    """How often scores are made and a partition is selected."""
+    most_noise: ClassVar[int] = 1 << NOISE_BITS
+    """A draw of noise of this size is refused."""
 
     @abstractmethod
-    def choose(self, counts: Any, source: Rng) -> Partition:
-        """Return a partition of the cells that is private at the loss.
+    def scores(self, counts: Ints, partition: Partition) -> list[Ints]:
+        """Return whole numbers in blocks, a fixed function of the counts and the partition so far."""
 
-        Parameters
-        ----------
-        counts
-            Counts of the cells.
-        source
-            Where the randomness comes from.
-        """
+    @abstractmethod
+    def scales(self, partition: Partition) -> list[Fraction]:
+        """Return the scale of the discrete Laplace noise of each block of scores, which depends on no count."""
 
-    def choose_many(self, counts: Any, n: int, source: Rng) -> list[Partition]:
-        """Return n independent choices; one that can draw them at once has :meth:`choose` as its case n = 1."""
-        return [self.choose(counts, source) for _ in range(n)]
+    @abstractmethod
+    def select(self, noisy: Sequence[Ints], partition: Partition) -> list[Partition]:
+        """Return the next partition for each run, from blocks of noisy scores with one row for each run."""
 
     @abstractmethod
     def stages(self) -> Sequence[str]:
@@ -84,20 +89,6 @@ class Partitioner(ABC):
         noise
             Mean absolute noise that the next step will put on the count of a bucket.
         """
-
-
-def read_counts(counts: Any, size: int) -> Ints:
-    """Check a table of counts: whole numbers, one for each cell, not absurdly large."""
-    given = np.asarray(counts.vector() if hasattr(counts, "vector") else counts).reshape(-1)
-    if given.size != size or given.dtype.kind not in "iu":
-        raise InputError(
-            f"a table of {given.size} cells of type {given.dtype}: expected {size} whole numbers.",
-            code="partition.table",
-        )
-    flat = given.astype(np.int64)
-    if float(np.abs(flat.astype(np.float64)).sum()) >= LARGEST:
-        raise InputError("a table of more than 2**50 records: expected fewer.", code="partition.table")
-    return flat
 
 
 def check_costs(scale: Fraction, charged: int) -> None:

@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from policygraph.curator.noise import Rng, discrete_laplace
 from policygraph.errors import InputError
 from policygraph.exact import Exact, as_fraction, show
 from policygraph.mechanisms.partitioned import Partition
@@ -24,7 +23,6 @@ from policygraph.mechanisms.partitioned.partitioners.base import (
     Ints,
     Partitioner,
     check_costs,
-    read_counts,
 )
 from policygraph.mechanisms.partitioned.partitioners.cheapest import cheapest_runs, cheapest_trees
 from policygraph.mechanisms.partitioned.partitioners.deviation import aligned_deviations, sliding_deviations
@@ -54,6 +52,8 @@ class IntervalChooser(Chooser):
     """What each bucket costs besides its deviation."""
     order: Ints | None
 
+    rounds = 1
+
     @cached_property
     def lengths(self) -> list[int]:
         """The lengths that are tried, longest first."""
@@ -73,38 +73,43 @@ class IntervalChooser(Chooser):
             return Fraction(0)
         return (2 if length > 1 else 1) * self.changes / self.loss.value
 
-    def choose(self, counts: Any, source: Rng) -> Partition:
-        return self.choose_many(counts, 1, source)[0]
+    @property
+    def _tried(self) -> list[int]:
+        """The lengths in the order of the blocks of scores."""
+        return self.lengths[::-1] if self.family == "aligned" else self.lengths
 
-    def choose_many(self, counts: Any, n: int, source: Rng) -> list[Partition]:
-        flat = read_counts(counts, self.size)
-        along = flat if self.order is None else flat[self.order]
-        aligned = self.family == "aligned"
-        lengths = self.lengths[::-1] if aligned else self.lengths
-        plain = (
-            [aligned_deviations(along, m) for m in lengths] if aligned else sliding_deviations(along, lengths)
-        )
-        noisy = [self._noisy(found, m, n, source) for found, m in zip(plain, lengths, strict=True)]
-        if aligned:
-            starts = cheapest_trees(noisy, self.size)
+    def scores(self, counts: Ints, partition: Partition) -> list[Ints]:
+        along = counts if self.order is None else counts[self.order]
+        if self.family == "aligned":
+            return [aligned_deviations(along, length) for length in self._tried]
+        return sliding_deviations(along, self._tried)
+
+    def scales(self, partition: Partition) -> list[Fraction]:
+        return [self.scale(length) for length in self._tried]
+
+    def select(self, noisy: Sequence[Ints], partition: Partition) -> list[Partition]:
+        costs = [self._costs(block) for block in noisy]
+        if self.family == "aligned":
+            starts = cheapest_trees(costs, self.size)
             cuts = [[*np.flatnonzero(row).tolist(), self.size] for row in starts]
         else:
-            cuts = [cheapest_runs([rows[at] for rows in noisy], lengths, self.size) for at in range(n)]
-        if n == 1:
+            cuts = [
+                cheapest_runs([rows[at] for rows in costs], self._tried, self.size)
+                for at in range(len(costs[0]))
+            ]
+        if len(cuts) == 1:
             return [Partition.intervals(cuts[0], self.order)]
         each = [tuple(found) for found in cuts]
         made = {found: Partition.intervals(found, self.order) for found in set(each)}
         return [made[found] for found in each]
 
-    def _noisy(self, deviations: Ints, length: int, n: int, source: Rng) -> Ints:
-        """Costs in sixteenths, n rows of them; exact, and of any size where 64 bits would not do."""
-        costs, scale = deviations[None, :], self.scale(length)
-        if scale:
-            # Deviations are below 2**50 and noise is below 2**62, so that this sum cannot wrap; charges are at most 2**51.
-            costs = costs + discrete_laplace(scale, (n, deviations.size), source)
-        if costs.size and max(int(costs.max()), -int(costs.min())) >= 1 << 56:
-            costs = costs.astype(object)
-        return np.broadcast_to(STEP * costs + self._charged, (n, deviations.size))
+    def _costs(self, noisy: Ints) -> Ints:
+        """Costs in sixteenths; exact, and of any size where 64 bits would not do."""
+        # Deviations are below 2**50 and noise is below 2**62; charges are at most 2**51.
+        if noisy.size and max(int(noisy.max()), -int(noisy.min())) >= 1 << 56:
+            noisy = noisy.astype(object)
+        costs: Ints = STEP * noisy + self._charged
+        return costs
 
     @cached_property
     def _charged(self) -> int:
@@ -162,9 +167,12 @@ class Intervals(Partitioner):
 
     Examples
     --------
-    >>> from policygraph.curator.noise import SeededRng
     >>> ready = Intervals().calibrate(8, Fraction(1), Epsilon(100), 0.01)
-    >>> ready.choose([9, 9, 9, 9, 0, 0, 5, 5], SeededRng(1)).buckets()
+    >>> [scale for scale in ready.scales(Partition.singletons(8))]
+    [Fraction(1, 100), Fraction(1, 50), Fraction(1, 50), Fraction(1, 50)]
+    >>> scores = ready.scores(np.array([9, 9, 9, 9, 0, 0, 5, 5]), Partition.singletons(8))
+    >>> [chosen] = ready.select([score[None, :] for score in scores], Partition.singletons(8))
+    >>> chosen.buckets()
     ((0, 1, 2, 3), (4, 5), (6, 7))
     """
 

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
-from policygraph.curator.noise import Rng, discrete_laplace
-from policygraph.errors import InputError, RefusedError
+from policygraph.errors import InputError
 from policygraph.exact import Exact, as_fraction, show
 from policygraph.mechanisms.matching import cheapest_cover
 from policygraph.mechanisms.partitioned import Partition
@@ -23,7 +22,6 @@ from policygraph.mechanisms.partitioned.partitioners.base import (
     Ints,
     Partitioner,
     check_costs,
-    read_counts,
 )
 from policygraph.model.loss import Epsilon
 
@@ -37,6 +35,7 @@ FINE = 1 << 20
 TALLEST = 1 << 26
 """Counts beyond this are taken for it when buckets are chosen; that changes a count by no more than the count changes."""
 ROOM = 1 << 53
+"""At scales of at most 2**40 a draw reaches this with a probability below exp(-8000), like the limit of the sampler itself."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +49,8 @@ class MatchingChooser(Chooser):
     noise: Fraction
     """What each bucket costs besides its deviation."""
     bias: Fraction
+
+    most_noise: ClassVar[int] = ROOM
 
     def scale(self, cells: int) -> Fraction:
         """Scale of the noise on the deviation of a bucket of so many cells, in each round.
@@ -69,48 +70,30 @@ class MatchingChooser(Chooser):
             step *= 2
         return step
 
-    def choose(self, counts: Any, source: Rng) -> Partition:
-        return self.choose_many(counts, 1, source)[0]
-
-    def choose_many(self, counts: Any, n: int, source: Rng) -> list[Partition]:
-        flat = np.clip(read_counts(counts, self.size), -TALLEST, TALLEST)
-        made = [Partition.singletons(self.size)] * n
-        for _ in range(self.rounds):
-            alike: dict[Partition, list[int]] = {}
-            for at, partition in enumerate(made):
-                if partition.n_buckets > 1:
-                    alike.setdefault(partition, []).append(at)
-            for partition, mine in alike.items():
-                pairs, singles = self.costs(flat, partition, len(mine), source)
-                for at, of_pairs, of_singles in zip(mine, pairs, singles, strict=True):
-                    partner = cheapest_cover(of_pairs, of_singles).partner
-                    above = Partition(np.minimum(partner, np.arange(len(partner))))
-                    made[at] = partition.coarsen(above)
-        return made
-
-    def costs(self, counts: Ints, partition: Partition, n: int, source: Rng) -> tuple[Ints, Ints]:
-        """Noisy costs of all unions of two buckets, and of all buckets, in steps; n times independently."""
-        deviations = self.step * _deviations(counts, partition)
-        low, high = np.triu_indices(partition.n_buckets, 1)
-        pairs: Ints = np.zeros((n, *deviations.shape), dtype=np.int64)
-        upper = self._drawn(self.scale(2), (n, len(low)), source)
-        upper += deviations[low, high] + self._charged(self.bias)
-        pairs[:, low, high] = upper
-        pairs[:, high, low] = upper
+    def scores(self, counts: Ints, partition: Partition) -> list[Ints]:
+        """Deviations of all unions of two buckets, of single cells, and of all other buckets, in steps."""
+        deviations = self.step * _deviations(np.clip(counts, -TALLEST, TALLEST), partition)
+        own = np.diagonal(deviations)
         alone = partition.sizes == 1
-        singles: Ints = np.tile(np.diagonal(deviations) + self._charged(Fraction(0)), (n, 1))
-        for cells, which in ((1, alone), (2, ~alone)):
-            singles[:, which] += self._drawn(self.scale(cells), (n, int(which.sum())), source)
-        return pairs, singles
+        return [deviations[np.triu_indices(partition.n_buckets, 1)], own[alone], own[~alone]]
 
-    def _drawn(self, scale: Fraction, shape: tuple[int, ...], source: Rng) -> Ints:
-        if not scale:
-            return np.zeros(shape, dtype=np.int64)
-        drawn = discrete_laplace(scale * self.step, shape, source)
-        if drawn.size and max(int(drawn.max()), -int(drawn.min())) >= ROOM:
-            # At scales of at most 2**40 this has a probability below exp(-8000), like the limit of the sampler itself.
-            raise RefusedError("a draw of noise does not fit.", code="partition.noise")
-        return drawn
+    def scales(self, partition: Partition) -> list[Fraction]:
+        return [self.scale(cells) * self.step for cells in (2, 1, 2)]
+
+    def select(self, noisy: Sequence[Ints], partition: Partition) -> list[Partition]:
+        unions, lone, others = noisy
+        alone = partition.sizes == 1
+        shape = (partition.n_buckets, partition.n_buckets)
+        upper = np.triu_indices(partition.n_buckets, 1)
+        out = []
+        for at in range(len(unions)):
+            pairs = np.zeros(shape, dtype=np.int64)
+            pairs[upper] = unions[at] + self._charged(self.bias)
+            singles = np.empty(partition.n_buckets, dtype=np.int64)
+            singles[alone], singles[~alone] = lone[at], others[at]
+            partner = cheapest_cover(pairs + pairs.T, singles + self._charged(Fraction(0))).partner
+            out.append(partition.coarsen(Partition(np.minimum(partner, np.arange(len(partner))))))
+        return out
 
     def _charged(self, bias: Fraction) -> int:
         return round(self.step * (self.noise + bias * self.scale(2)))
@@ -172,9 +155,10 @@ class Matchings(Partitioner):
 
     Examples
     --------
-    >>> from policygraph.curator.noise import SeededRng
-    >>> ready = Matchings().calibrate(5, Fraction(1), Epsilon(200), 1.0)
-    >>> ready.choose([7, 0, 30, 7, 0], SeededRng(1)).buckets()
+    >>> ready, apart = Matchings().calibrate(5, Fraction(1), Epsilon(200), 1.0), Partition.singletons(5)
+    >>> scores = ready.scores(np.array([7, 0, 30, 7, 0]), apart)
+    >>> [chosen] = ready.select([score[None, :] for score in scores], apart)
+    >>> chosen.buckets()
     ((0, 3), (1, 4), (2,))
     """
 

@@ -1,0 +1,236 @@
+"""The gate: the one place where true answers meet noise. Owns :func:`check`, :func:`draw` and :func:`run`.
+
+A calibrated mechanism says what is answered, which noise it gets and what is made of the noisy numbers; it never sees data. Families that look at data
+before they add noise have a runner, a module of ``curator.runners`` with a function ``draw`` of the same form. ``docs/explanation/trusted-code.md`` says for each
+line why no true value leaves.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from policygraph.curator.histogram import Data, Histogram, Ints, MeasuredCounts
+from policygraph.curator.noise import Rng, discrete_gaussian, discrete_laplace
+from policygraph.distributions.noise import GAUSSIAN, LAPLACE, NONE, Noise
+from policygraph.errors import ConstraintError, InputError, RefusedError
+from policygraph.mechanisms.base import Calibrated, check_drawable
+from policygraph.model.domain import Network
+from policygraph.model.policy import Policy
+from policygraph.model.queries.measures import MeasureQuery
+from policygraph.release.release import Release
+from policygraph.sensitivity.request import proved
+
+__all__ = ["Outputs", "Runner", "check", "draw", "most_bytes", "register_runner", "run", "sample"]
+
+
+Outputs = npt.NDArray[Any] | list[Ints]
+"""Independent outputs, one for each run: the rows of an array, or arrays of different lengths."""
+
+
+class Runner(Protocol):
+    """Draws for a family of mechanisms that looks at data before it adds noise."""
+
+    def draw(self, ready: Any, data: Histogram, rng: Rng, n: int, /) -> Outputs:
+        """Return n independent outputs; each must be private at the loss of the mechanism."""
+
+
+RUNNERS: dict[str, str | Runner] = {
+    "exponential": "policygraph.curator.runners.exponential",
+    "partitioned": "policygraph.curator.runners.partitioned",
+    "sparse": "policygraph.curator.runners.sparse",
+    "transformed": "policygraph.curator.runners.transformed",
+}
+"""By the name that a calibrated mechanism gives in ``runner``; ours are loaded when they are first needed."""
+
+
+def register_runner(name: str, runner: Runner) -> None:
+    """Let a runner of others draw for mechanisms that name it. It sees true counts: whoever registers it answers for it.
+
+    Raises
+    ------
+    InputError
+        When the name is taken, or the runner has no ``draw``.
+    """
+    if name in RUNNERS or not name or not callable(getattr(runner, "draw", None)):
+        raise InputError(
+            f"runner {name!r}: expected a new name and an object with draw(ready, data, rng, n).",
+            code="gate.runner",
+            value=name,
+        )
+    RUNNERS[name] = runner
+
+
+def run(ready: Calibrated, data: Any, rng: Rng) -> Release:
+    """Make a release: check the data, draw the noise, publish.
+
+    Parameters
+    ----------
+    ready
+        The calibrated mechanism.
+    data
+        A histogram, or counts of the cells.
+    rng
+        Where the randomness comes from.
+    """
+    return ready.publish(draw(ready, histogram(ready, data), rng)[0], rng.randomness)
+
+
+def draw(ready: Calibrated, data: Data, rng: Rng, n: int = 1) -> Outputs:
+    """Draw n independent outputs of a mechanism, one in each row. A release publishes one; an audit looks at many.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"age": 3})
+    >>> ready = pg.Laplace().calibrate(pg.queries.identity(domain), pg.Policy(domain), pg.Epsilon(1))
+    >>> draw(ready, Histogram.of(domain, [5, 0, 2]), pg.SeededRng(1), 4).shape
+    (4, 3)
+    """
+    check(ready, data)
+    return sample(ready, data, rng, n)
+
+
+def sample(ready: Calibrated, data: Data, rng: Rng, n: int) -> Outputs:
+    """Draw without looking at the size of the data again: for runners that run a mechanism on numbers that they computed from checked data."""
+    check_public(ready)
+    if ready.runner:
+        if not isinstance(data, Histogram):
+            raise InputError(f"{ready.mechanism} is for counts of cells.", code="measure.data")
+        return _runner(ready.runner).draw(ready, data, rng, n)
+    measured = [] if ready.measure is None else [ready.measure]
+    answers = data.answers([*measured, *ready.exact])
+    noisy = _noisy(ready, answers[0] if measured else np.zeros(0, dtype=np.int64), rng, n)
+    exact = answers[len(measured) :]
+    return ready.decode(noisy, np.concatenate(exact) if exact else np.zeros(0, dtype=np.int64))
+
+
+def _noisy(ready: Calibrated, answers: Ints, rng: Rng, n: int) -> Ints:
+    """Add noise to answers, n times independently."""
+    if ready.noise.distribution == NONE or not answers.size:
+        return np.tile(answers, (n, 1))
+    noise = ready.spread(_independent(ready.noise, (n, ready.width), rng))
+    # Noise of another shape would be broadcast: one draw for many answers.
+    if noise.shape != (n, answers.size) or noise.dtype != np.int64:
+        raise RefusedError(
+            f"{ready.mechanism} spreads noise into {noise.shape} numbers of {noise.dtype}: expected {(n, answers.size)} whole numbers.",
+            code="gate.spread",
+        )
+    noise += answers
+    return noise
+
+
+def _independent(noise: Noise, shape: tuple[int, int], rng: Rng) -> Ints:
+    if noise.distribution == LAPLACE:
+        return discrete_laplace(noise.parameter, shape, rng)
+    if noise.distribution == GAUSSIAN:
+        return discrete_gaussian(noise.parameter, shape, rng)
+    raise RefusedError(
+        f"noise {noise.distribution!r}: expected {LAPLACE!r}, {GAUSSIAN!r} or {NONE!r}, which the gate can draw.",
+        code="gate.noise",
+        value=noise.distribution,
+    )
+
+
+def _runner(name: str) -> Runner:
+    found = RUNNERS.get(name)
+    if found is None:
+        raise InputError(
+            f"runner {name!r}: expected one of {', '.join(sorted(RUNNERS))}. Register yours with register_runner.",
+            code="gate.runner",
+            value=name,
+        )
+    if isinstance(found, str):
+        module: Any = import_module(found)
+        RUNNERS[name] = module
+        return module  # type: ignore[no-any-return]
+    return found
+
+
+def check_public(ready: Calibrated) -> None:
+    """Refuse numbers without noise that some move of the policy changes.
+
+    Notes
+    -----
+    What our own mechanisms answer exactly is public by construction: tables that no move changes are found by proof
+    (``transforms.cuboids.costs.known_cuboids``), and so are the fixed numbers of a strategy; sums of cells that the policy lists as public facts are
+    equal for all neighbours by definition; Lemma 1 of ``docs/explanation/proofs/kernel-noise.md`` covers what is fitted to facts; and noise of
+    scale 0 is the noise of a proved sensitivity of 0. Of the mechanisms of others nothing is taken on trust.
+    """
+    if type(ready).__module__.startswith("policygraph."):
+        return
+    plain = [ready.measure] if ready.noise.distribution == NONE and not ready.runner and ready.measure else []
+    for query in (*plain, *ready.exact):
+        if proved(query, ready.policy, ready.loss.norm).power != 0:
+            raise RefusedError(
+                f"{ready.mechanism} answers {query!r} without noise, and it is not proved that no move of this policy changes it. Answer it with noise.",
+                code="gate.exact",
+            )
+
+
+def check(ready: Calibrated, data: Data) -> None:
+    """Refuse data that a mechanism cannot run on; asked before anything is charged, and again before anything is drawn.
+
+    Raises
+    ------
+    PolicyGraphError
+        For data of another domain or measure, more records than exact integers allow, cuboids that are too large to count, and counts that do not fit
+        the public facts.
+    """
+    check_drawable(ready)
+    if isinstance(ready.query, MeasureQuery):
+        measure = ready.query.measure
+        if not isinstance(data, MeasuredCounts) or data.measure != measure:
+            raise InputError(
+                f"{type(data).__name__}: expected records with a value of {measure.column}, as a file, a frame or MeasuredCounts for this measure.",
+                code="measure.data",
+            )
+    ready.query.check_domain(data.domain)
+    if data.rows > ready.most_records:
+        raise ready.too_many_records()
+    if isinstance(data, Histogram):
+        data.check_sizes(
+            [*([ready.measure] if ready.measure else []), *ready.exact] if not ready.runner else []
+        )
+        check_facts(ready.policy, data)
+
+
+def check_facts(policy: Policy, data: Histogram) -> None:
+    """Refuse data that do not fit the public facts: they have no neighbours, and nothing is proved about them."""
+    system = policy.system
+    if not system.has_values and not len(system.zeros):
+        return
+    try:
+        if isinstance(policy.domain, Network):
+            system.check_sparse(*data.sparse())
+        else:
+            system.check(data.vector())
+    except ConstraintError as cause:
+        if cause.code != "constraint.data":
+            raise
+        raise ConstraintError(
+            f"{cause} Nothing was charged. Correct the data, or the published values (equals) and zeros in the policy; without "
+            "equals a fact is public, and its values are those of the data.",
+            code="constraint.data",
+            **cause.details,
+        ) from cause
+
+
+def histogram(ready: Calibrated, data: Any) -> Data:
+    """Data as a histogram: as it is, or from the counts of the cells."""
+    if isinstance(data, (Histogram, MeasuredCounts)):
+        return data
+    counts = np.asarray(data)
+    domain = ready.query.domain
+    if counts.size != domain.size:
+        raise InputError(f"a table of {counts.size} cells: expected {domain.size}.", code="mechanism.table")
+    return Histogram.of(domain, counts)
+
+
+def most_bytes(ready: Calibrated, data: Data, rng: Rng) -> int:
+    """The most bytes that a release of these data takes in the ledger."""
+    rows = getattr(_runner(ready.runner), "most_rows", None) if ready.runner else None
+    return ready.most_bytes(ready.query.height if rows is None else rows(ready, data), rng.randomness)

@@ -1,0 +1,331 @@
+"""What runs when something is released: look up the request, calibrate, count, check, charge, draw, store. Owns :func:`perform`."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from policygraph.curator import gate
+from policygraph.curator.histogram import named
+from policygraph.curator.ledger import Account, ChargedPart, Ledger
+from policygraph.curator.noise import KeyedRng, Rng, SecureRng
+from policygraph.curator.requests import Identity, cells_looked_at, identify, read, request_of
+from policygraph.errors import InputError
+from policygraph.exact import Exact
+from policygraph.mechanisms import MeasuredNoise, Mechanism, choose
+from policygraph.mechanisms.base import Calibrated, check_drawable
+from policygraph.model.loss import EpsilonDelta, Loss, loss_of
+from policygraph.model.node_privacy import NodePrivacy
+from policygraph.model.policy import Policy
+from policygraph.model.queries.base import Query
+from policygraph.model.queries.measures import MeasureQuery
+from policygraph.release.release import Release
+
+__all__ = ["Outcome", "calibrated", "check_kinds", "check_mechanism", "find_account", "perform", "rng_of"]
+
+ASKED = "Asked for:"
+APART = "This charge is not added to charges"
+
+
+def calibrated(
+    mechanism: Mechanism | Calibrated | Literal["auto"] | None, query: Query, policy: Policy, loss: Loss
+) -> Calibrated:
+    """A mechanism for a request: the given one, or the one that is expected to be most accurate."""
+    check_mechanism(mechanism)
+    if isinstance(mechanism, Mechanism):
+        return mechanism.calibrate(query, policy, loss)
+    return mechanism if isinstance(mechanism, Calibrated) else choose(query, policy, loss)
+
+
+def check_mechanism(mechanism: Any) -> None:
+    """Refuse what is no mechanism."""
+    if not isinstance(mechanism, (Mechanism, Calibrated)) and mechanism is not None and mechanism != "auto":
+        shown = f"the class {mechanism.__name__}" if isinstance(mechanism, type) else repr(mechanism)
+        raise InputError(
+            f"mechanism={shown}: expected 'auto', a mechanism such as pg.Laplace() (with brackets), or a calibrated one.",
+            code="release.mechanism",
+            value=mechanism,
+        )
+
+
+def rng_of(rng: Rng | None, source: Rng | None) -> Rng:
+    """The randomness of a call: ``rng``, or ``source`` as it was called before; secure by default.
+
+    Raises
+    ------
+    InputError
+        When both are given.
+    """
+    if rng is not None and source is not None:
+        raise InputError(
+            "rng and source are two names of one argument: expected rng alone.", code="noise.rng"
+        )
+    return rng or source or SecureRng()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A release, and what making it meant for the ledger.
+
+    Attributes
+    ----------
+    release
+        The release.
+    repeated
+        Whether it was charged before, so that nothing was spent now.
+    completed
+        Whether it was charged by a process that ended before the release was on record, and was completed now.
+    account
+        The account of the data set after the release; None without a ledger, or when nothing was charged.
+    unlimited
+        Whether the account was opened by this release, without a limit, in a ledger that limits other data sets.
+    """
+
+    release: Release
+    repeated: bool = False
+    account: Account | None = None
+    unlimited: bool = False
+    completed: bool = False
+
+
+def perform(
+    query: Query,
+    policy: Policy,
+    data: Any,
+    *,
+    epsilon: Exact | None = None,
+    rho: Exact | None = None,
+    delta: Exact | None = None,
+    ledger: Ledger | str | Path | None = None,
+    dataset: str | None = None,
+    mechanism: Mechanism | Calibrated | Literal["auto"] | None = None,
+    rng: Rng | None = None,
+    columns: Mapping[str, str] | None = None,
+    edges: Mapping[str, str] | None = None,
+    compose_policies: bool = False,
+    reuse: bool = True,
+    progress: Callable[[str], None] | None = None,
+    before: Callable[[], None] | None = None,
+    resume: bool = False,
+    identity: Identity | None = None,
+) -> Outcome:
+    """Do what :func:`release` does, and say what it meant for the ledger.
+
+    Parameters
+    ----------
+    before
+        Called when all is ready, before anything is charged or drawn; what it raises ends the release at no cost. It is not
+        called for a release that is on record.
+    resume
+        Without ``reuse``: complete a charge for this very request whose release was never stored, at no cost, before a new one is made.
+    identity
+        The data as requests know them, where the caller found that out already.
+    """
+    check_kinds(query, policy, ledger)
+    tell = progress or (lambda stage: None)
+    loss = loss_of(epsilon, rho, delta)
+    asked = None if delta is None or epsilon is None else EpsilonDelta(epsilon, delta)
+    random = rng or SecureRng()
+    book = Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger
+    known = request = None
+    if book is not None:
+        check_mechanism(mechanism)
+        query.check_domain(policy.domain)
+        tell("looking for the request in the ledger")
+        known = identity or identify(data, query, policy, columns, edges)
+        request = request_of(query, policy, loss, mechanism, random, known)
+        found = None if request is None or not (reuse or resume) else book.find(request)
+        if found is not None and found.release is not None and reuse:
+            return Outcome(_as_asked(Release.from_parquet(found.release), asked, loss), repeated=True)
+    tell("computing the sensitivity")
+    ready = calibrated(mechanism, query, policy, loss)
+    if isinstance(query, MeasureQuery) and not isinstance(ready, MeasuredNoise):
+        raise InputError(
+            f"{ready.mechanism} cannot answer {query!r}: expected mechanism None or pg.Measured().",
+            code="release.mechanism",
+        )
+    if ready.loss != loss or ready.query != query or ready.policy != policy:
+        raise InputError(
+            "the calibrated mechanism is for another query, policy or loss.", code="release.mechanism"
+        )
+    check_drawable(ready)
+    tell("counting the records")
+    counts = (
+        known.counts
+        if known is not None and known.counts is not None
+        else read((known and known.records) or data, query, policy, columns, edges)
+    )
+    tell("checking the public facts")
+    gate.check(ready, counts)
+    if book is None or known is None:
+        if before is not None:
+            before()
+        tell("drawing the noise")
+        return Outcome(_as_asked(gate.run(ready, counts, random), asked, loss))
+    known.check(counts)
+    return _charged(
+        ready, partial(gate.run, ready, counts), gate.most_bytes(ready, counts, random), book, known, request, random, tell, asked,
+        dataset=dataset, compose_policies=compose_policies, once=reuse, resume=resume, before=before,
+    )  # fmt: skip
+
+
+def _charged(
+    ready: Calibrated,
+    make: Callable[[Rng], Release],
+    most_bytes: int,
+    book: Ledger,
+    known: Identity,
+    request: str | None,
+    rng: Rng,
+    tell: Callable[[str], None],
+    asked: EpsilonDelta | None,
+    *,
+    dataset: str | None,
+    compose_policies: bool,
+    once: bool,
+    resume: bool,
+    before: Callable[[], None] | None,
+) -> Outcome:
+    """Charge, draw and store: the charge keeps the key of the noise until the release is on record, and only what is on record leaves."""
+    account = find_account(book, known.account, dataset)
+    if before is not None:
+        before()
+    # A request that cannot be told from others is like no other: nobody will ever ask for it again.
+    wanted = request or secrets.token_hex(32)
+    begun = book.find(wanted) if resume and not once else None
+    if begun is not None and begun.key is None:
+        begun = None
+    room = book.room(most_bytes)
+    try:
+        if begun is None:
+            tell("charging the ledger")
+            begun = book.begin(
+                account,
+                ready.policy.fingerprint,
+                ready.loss,
+                wanted,
+                key=rng.words(4).astype("<u8").tobytes() if isinstance(rng, SecureRng) else b"",
+                once=once,
+                room=room,
+                name=None if dataset == account else dataset,
+                content=known.account,
+                description=ready.policy.to_spec(),
+                part=_part(ready, known),
+                compose_policies=compose_policies,
+                note=f"{ready.mechanism}: {ready.query!r}",
+            )
+        if begun.release is None:
+            tell("drawing the noise")
+            made = _as_asked(make(noise_rng(begun.key, wanted, rng)), asked, ready.loss)
+            made = _beside(made, begun.apart)
+            body = made.to_bytes()
+            tell("recording the release")
+            room.let_go()
+            stored = book.settle(begun.charge, body)
+            if stored != body:
+                # Another process drew for the same charge, and was first.
+                made = _as_asked(Release.from_parquet(stored), asked, ready.loss)
+        else:
+            made = _as_asked(Release.from_parquet(begun.release), asked, ready.loss)
+    finally:
+        room.let_go()
+    if not begun.fresh:
+        return Outcome(made, repeated=True, completed=begun.release is None)
+    after = book.account(account)
+    unlimited = after.limit is None and after.charges == 1
+    unlimited = unlimited and any(other.limit is not None for other in book.datasets())
+    return Outcome(made, False, after, unlimited)
+
+
+def _part(ready: Calibrated, known: Identity) -> ChargedPart | None:
+    """The part of the table that a charge is for, where the release depends on no other."""
+    cells = cells_looked_at(ready)
+    return None if cells is None else ChargedPart.of(known.content, cells)
+
+
+def _beside(made: Release, apart: tuple[int, ...]) -> Release:
+    """Say in a release which earlier charges of the ledger its own is not added to."""
+    if not apart:
+        return made
+    shown = ", ".join(map(str, apart[:5])) + (", ..." if len(apart) > 5 else "")
+    line = f"{APART} {shown} of the ledger: no move of the policy touches the cells of both."
+    return replace(made, record={**made.record, "stages": [*made.record["stages"], line]})
+
+
+def noise_rng(key: bytes | None, request: str, rng: Rng) -> Rng:
+    """Where the noise of a charge comes from: a secure rng gives way to the key that the charge keeps.
+
+    The key of the ledger is mixed with the request, which holds a fingerprint of the data and is not in the file: whoever has the file
+    alone can compute the noise only by guessing all of the data.
+    """
+    if not key:
+        return rng
+    return KeyedRng(hmac.new(key, request.encode(), hashlib.sha256).digest())
+
+
+def find_account(book: Ledger, content: str, name: str | None) -> str:
+    """Find which account of a ledger a release is charged to.
+
+    Parameters
+    ----------
+    book
+        The ledger.
+    content
+        Fingerprint of the data.
+    name
+        The name that the curator gives the data set, or None.
+
+    Returns
+    -------
+    str
+        Fingerprint or name, as :meth:`Ledger.charge` takes it.
+
+    Notes
+    -----
+    A name that the ledger knows is the account, whatever the data are now; :meth:`Ledger.charge` refuses when this very data
+    spends in another. A new name labels the account of this very data, so that the same file without its name goes on
+    spending there.
+    """
+    if name is None:
+        return content
+    named(name)
+    known = [each for each in book.datasets() if name in (each.name, each.dataset)]
+    if known:
+        return known[0].dataset
+    # Data that were counted under a name have the fingerprint of that name.
+    by_name = book.account(named(name))
+    return named(name) if by_name.charges or by_name.limit is not None else content
+
+
+def check_kinds(query: Any, policy: Any, ledger: Any) -> None:
+    """Refuse arguments of other kinds, such as a query and a policy that are swapped."""
+    if not isinstance(query, Query) or not isinstance(policy, (Policy, NodePrivacy)):
+        swapped = isinstance(query, Policy) and isinstance(policy, Query)
+        raise InputError(
+            "query and policy are swapped: expected the query first, then the policy."
+            if swapped
+            else f"query={query!r}, policy={policy!r}: expected a query such as pg.queries.identity(domain), then a Policy.",
+            code="release.arguments",
+        )
+    if ledger is not None and not isinstance(ledger, (Ledger, str, Path)):
+        raise InputError(
+            f"ledger={ledger!r}: expected the path of a ledger, a Ledger, or None.",
+            code="release.ledger",
+            value=ledger,
+        )
+
+
+def _as_asked(made: Release, asked: EpsilonDelta | None, loss: Loss) -> Release:
+    """Say in a release which (epsilon, delta) was asked for, beside the rho that keeps it."""
+    record = {key: value for key, value in made.record.items() if key != "asked"}
+    stages = [line for line in record["stages"] if not line.startswith(ASKED)]
+    if asked is not None:
+        record["asked"] = asked.to_json()
+        stages.append(f"{ASKED} {asked}; kept by {loss}.")
+    return replace(made, record={**record, "stages": stages})
