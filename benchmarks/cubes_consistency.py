@@ -16,6 +16,7 @@ import record
 from cubes import adult_counts, adult_domain, level
 
 import policygraph as pg
+from policygraph.curator.gate import draw, histogram
 from policygraph.estimation.cubes.cells import all_sums
 from policygraph.mechanisms.cube.mechanism import CubeNoise
 from policygraph.transforms.cuboids.lattice import Lattice
@@ -76,7 +77,7 @@ def adult(low: int, high: int, seeds: int, *, with_peer: bool) -> None:
         for strategy in ("all", "unequal") if high < 8 else ("unequal",):
             first = pg.Cube(strategy).calibrate(query, policy, loss)
             for seed in range(seeds):
-                points = first.noisy(counts, pg.SeededRng(seed))
+                points = draw(first, histogram(first, counts), pg.SeededRng(seed))[0]
                 line = f"{said:12}{strategy:9}seed {seed}"
                 for name, wishes in (
                     ("least squares", {}),
@@ -119,7 +120,7 @@ def programs() -> None:
             for nonnegative in (False, True):
                 cube = pg.Cube(strategy, consistency=method, nonnegative=nonnegative, whole=nonnegative)
                 ready = cube.calibrate(query, pg.Policy(domain), pg.Epsilon(1))
-                points = ready.noisy(counts, pg.SeededRng(1))
+                points = draw(ready, histogram(ready, counts), pg.SeededRng(1))[0]
                 clock = Clock()
                 ready.tables(points)
                 rows = 0 if ready.measured is None else ready.measured.height

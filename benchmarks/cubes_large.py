@@ -24,6 +24,7 @@ from cubes import ADULT
 
 import policygraph as pg
 from policygraph.curator.counting import count_cells
+from policygraph.curator.gate import draw, histogram
 from policygraph.transforms.cuboids.choose import Choice
 
 SIZES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16) * 2
@@ -85,9 +86,9 @@ def wide(rows: int, attributes: int, order: int, strategy: str, rho: str | None)
         with timed("checking the records"):
             counts = count_cells(str(path), domain, name="wide")
         with timed("counting and noise"):
-            points = ready.noisy(counts, pg.SecureRng())
+            points = draw(ready, histogram(ready, counts), pg.SecureRng())[0]
         with timed("consistent tables"):
-            made = ready.publish(points, pg.SecureRng())
+            made = ready.publish(points, pg.SecureRng().randomness)
     errors = [float(np.asarray(table.deviation)) for table in made.tables]
     print(
         f"  {len(ready.choice.sets):,} {ready.choice.kind} measured; standard deviations {min(errors):.3g} to {max(errors):.3g}"

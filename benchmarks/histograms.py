@@ -19,6 +19,7 @@ import numpy as np
 import record
 
 import policygraph as pg
+from policygraph.curator.gate import draw, histogram
 from policygraph.curator.noise import discrete_laplace
 from policygraph.mechanisms import TransformedConsistent, TransformedLaplace
 from policygraph.mechanisms.partitioned import z_order
@@ -158,7 +159,7 @@ def consistency() -> None:
         ready = TransformedConsistent(route="edges").calibrate(
             pg.queries.identity(domain), policy, pg.Epsilon(epsilon)
         )
-        took = best(lambda ready=ready: ready.noisy(cells, pg.SeededRng(1)), 1)
+        took = best(lambda ready=ready: draw(ready, histogram(ready, cells), pg.SeededRng(1))[0], 1)
         say(
             f"| {GRID} x {GRID} grid, one cluster, release with consistency at epsilon {epsilon} | {took:.2f} | |"
         )
@@ -196,7 +197,7 @@ def speed() -> bool:
     ready = TransformedLaplace(route="edges").calibrate(
         pg.queries.identity(square), grid.policy, pg.Epsilon(1)
     )
-    drawn = best(lambda: ready.noisy(flat, pg.SecureRng()), 1)
+    drawn = best(lambda: draw(ready, histogram(ready, flat), pg.SecureRng())[0], 1)
     say(f"| {GRID} x {GRID} grid, noise on all edges | {drawn:.2f} | |")
     consistency()
     return fine

@@ -21,7 +21,7 @@ from policygraph.mechanisms.base import Calibrated, check_drawable
 from policygraph.model.domain import Network
 from policygraph.model.policy import Policy
 from policygraph.model.queries.measures import MeasureQuery
-from policygraph.release.release import Release
+from policygraph.release.release import Randomness, Release
 from policygraph.sensitivity.request import proved
 
 __all__ = ["Outputs", "Runner", "check", "draw", "most_bytes", "register_runner", "run", "sample"]
@@ -76,7 +76,7 @@ def run(ready: Calibrated, data: Any, rng: Rng) -> Release:
     rng
         Where the randomness comes from.
     """
-    return ready.publish(draw(ready, histogram(ready, data), rng)[0], rng.randomness)
+    return ready.publish(draw(ready, histogram(ready, data), rng)[0], _said(rng))
 
 
 def draw(ready: Calibrated, data: Data, rng: Rng, n: int = 1) -> Outputs:
@@ -233,4 +233,8 @@ def histogram(ready: Calibrated, data: Any) -> Data:
 def most_bytes(ready: Calibrated, data: Data, rng: Rng) -> int:
     """The most bytes that a release of these data takes in the ledger."""
     rows = getattr(_runner(ready.runner), "most_rows", None) if ready.runner else None
-    return ready.most_bytes(ready.query.height if rows is None else rows(ready, data), rng.randomness)
+    return ready.most_bytes(ready.query.height if rows is None else rows(ready, data), _said(rng))
+
+
+def _said(rng: Rng) -> Randomness:
+    return Randomness(rng.private, rng.describe())

@@ -264,15 +264,15 @@ def test_a_file_that_changes_before_it_is_counted_is_refused(tmp_path, monkeypat
     path = tmp_path / "people.csv"
     path.write_text("sex,age\nF,1\n")
     ledger = pg.Ledger(tmp_path / "budget.db")
-    from policygraph import api
+    from policygraph.curator import releasing
 
-    choose = api.choose
+    choose = releasing.choose
 
     def slow(*given):
         path.write_text("sex,age\nF,1\nM,1\n")
         return choose(*given)
 
-    monkeypatch.setattr(api, "choose", slow)
+    monkeypatch.setattr(releasing, "choose", slow)
     with pytest.raises(pg.DataError) as problem:
         pg.release(QUERY, POLICY, path, epsilon=1, ledger=ledger)
     assert problem.value.code == "data.changed"

@@ -257,7 +257,7 @@ class Peeking(Partitioner):
                 return [scale]
 
             def select(self, noisy, partition):
-                return [Partition(row * np.arange(1, size + 1)) for row in noisy]
+                return [Partition(row * np.arange(1, size + 1)) for row in noisy[0]]
 
             def stages(self):
                 return ["looked"]

@@ -142,12 +142,12 @@ def test_stated_deviations_are_those_of_the_noise_and_tables_agree(name, kind, l
     # What is published is linear in the noise: one noise after the other gives every coefficient.
     start = points[0].copy()
     start[: len(true)] = true
-    still = ready.publish(start, source)
+    still = ready.publish(start, source.randomness)
     moved = []
     for at in range(len(true)):
         shifted = start.copy()
         shifted[at] += 1 << 20
-        moved.append(ready.publish(shifted, source))
+        moved.append(ready.publish(shifted, source.randomness))
     for names in SETS:
         tables = [("sum", PEOPLE.sums(names) * 10)] + [("count", PEOPLE.cuboid(names))] * (kind == "averages")
         for what, truth in tables:
@@ -199,7 +199,7 @@ def test_intervals_cover_the_true_average(loss):
     runs = 500
     missed, short, defined = np.zeros(12), np.zeros(12), np.zeros(12)
     for row in noisy_many(ready, data, runs, pg.SeededRng(f"cover {loss}")):
-        made = ready.publish(row, pg.SeededRng(1))
+        made = ready.publish(row, pg.SeededRng(1).randomness)
         table = made.average("g")
         covered = (table.low_95 - 1e-9 <= means) & (means <= table.high_95 + 1e-9)
         missed += table.defined & ~covered

@@ -16,6 +16,7 @@ import policygraph as pg
 from policygraph.audit import audit
 from policygraph.curator.noise import rare
 from policygraph.curator.noise.rare import draw_count, draw_passing, draw_values
+from policygraph.curator.runners import sparse as runner
 from policygraph.distributions.integers import (
     GaussianTail,
     LaplaceTail,
@@ -289,10 +290,10 @@ def test_rows_among_others(seed, n, m, width):
     draws = np.random.default_rng(seed)
     rows, others = draws.integers(0, 4, (n, width)), draws.integers(0, 4, (m, width))
     there = {tuple(row) for row in others.tolist()}
-    assert module._among(rows, others).tolist() == [tuple(row) in there for row in rows.tolist()]
-    held = module.MIXER
+    assert runner._among(rows, others).tolist() == [tuple(row) in there for row in rows.tolist()]
+    held = runner.MIXER
     try:
-        module.MIXER = 0  # every word is the last column, so that unequal rows share words
-        assert module._among(rows, others).tolist() == [tuple(row) in there for row in rows.tolist()]
+        runner.MIXER = 0  # every word is the last column, so that unequal rows share words
+        assert runner._among(rows, others).tolist() == [tuple(row) in there for row in rows.tolist()]
     finally:
-        module.MIXER = held
+        runner.MIXER = held
