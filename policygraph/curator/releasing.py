@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from policygraph.curator import gate
 from policygraph.curator.histogram import named
@@ -34,7 +34,7 @@ APART = "This charge is not added to charges"
 
 
 def calibrated(
-    mechanism: Mechanism | Calibrated | Literal["auto"] | None, query: Query, policy: Policy, loss: Loss
+    mechanism: Mechanism | Calibrated | str | None, query: Query, policy: Policy, loss: Loss
 ) -> Calibrated:
     """A mechanism for a request: the given one, or the one that is expected to be most accurate."""
     check_mechanism(mechanism)
@@ -104,7 +104,7 @@ def perform(
     delta: Exact | None = None,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
-    mechanism: Mechanism | Calibrated | Literal["auto"] | None = None,
+    mechanism: Mechanism | Calibrated | str | None = None,
     rng: Rng | None = None,
     columns: Mapping[str, str] | None = None,
     edges: Mapping[str, str] | None = None,

@@ -1,0 +1,230 @@
+"""The gate: truth meets noise in one place, and what mechanisms of others leave out or get wrong does not pass it."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import policygraph as pg
+from policygraph.curator import gate
+from policygraph.curator.histogram import Histogram
+from policygraph.distributions.noise import laplace_noise
+from policygraph.mechanisms.additive import Additive
+from policygraph.mechanisms.base import Calibrated
+
+ROOT = Path(pg.__file__).parent
+AGES = pg.Domain({"age": 4})
+QUERY = pg.queries.identity(AGES)
+LINE = pg.Policy(AGES, pg.PolicyGraph.line(AGES))
+COUNTS = np.array([5, 0, 2, 9])
+DATA, RNG = {"Histogram", "MeasuredCounts", "Data"}, {"Rng", "SecureRng", "SeededRng", "KeyedRng"}
+
+
+def functions():
+    """Every function of the package with the names in the annotations of its parameters."""
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                named = [ast.unparse(each.annotation) for each in given if each.annotation is not None]
+                words = {
+                    word.id
+                    for text in named
+                    for word in ast.walk(ast.parse(text))
+                    if isinstance(word, ast.Name)
+                }
+                yield path.relative_to(ROOT).as_posix(), node.name, words
+
+
+def test_only_the_gate_and_its_runners_take_true_counts_and_randomness():
+    both = {(path, name) for path, name, words in functions() if words & DATA and words & RNG}
+    outside = {
+        (path, name) for path, name in both if not path.startswith(("curator/gate.py", "curator/runners/"))
+    }
+    # A test of partitioners calls the runner on tables that it made up.
+    assert outside == set()
+    assert {
+        ("curator/gate.py", "draw"),
+        ("curator/gate.py", "sample"),
+        ("curator/runners/sparse.py", "draw"),
+    } <= both
+
+
+def test_mechanisms_name_neither():
+    rooms = (
+        "mechanisms",
+        "estimation",
+        "release",
+        "transforms",
+        "sensitivity",
+        "moves",
+        "model",
+        "distributions",
+    )
+    seen = {
+        (path, name) for path, name, words in functions() if path.startswith(rooms) and words & (DATA | RNG)
+    }
+    assert seen == set()
+
+
+def laplace(policy=LINE, loss=None):
+    return pg.Laplace().calibrate(QUERY, policy, loss or pg.Epsilon(1))
+
+
+def test_a_release_is_one_of_the_outputs_that_an_audit_sees():
+    data = Histogram.of(AGES, COUNTS)
+    one = gate.run(laplace(), data, pg.SeededRng(3)).values()
+    assert one.tolist() == gate.draw(laplace(), data, pg.SeededRng(3), 1)[0].tolist()
+    assert one.tolist() == laplace().run(COUNTS, pg.SeededRng(3)).values().tolist()
+
+
+def test_noise_free_answers_do_not_alias_the_counts():
+    ready = laplace(pg.Policy(AGES, pg.PolicyGraph.from_edges(AGES, [])))
+    data = Histogram.of(AGES, COUNTS)
+    [made] = gate.draw(ready, data, pg.SeededRng(1))
+    assert made.tolist() == COUNTS.tolist()
+    made[0] = 99
+    assert data.vector()[0] == 5
+
+
+class Bare(Calibrated):
+    """The least that a mechanism of others has to say: the total as it is, and noisy cells."""
+
+    mechanism, query, policy, loss, sensitivity = "bare", QUERY, LINE, pg.Epsilon(1), None
+
+    @property
+    def noise(self):
+        return laplace_noise(Fraction(2))
+
+    @property
+    def exact(self):
+        return (pg.queries.total(AGES),)
+
+    def stages(self):
+        return ["noise of scale 2"]
+
+
+def test_what_others_answer_exactly_must_be_proved_to_be_public():
+    """Under a line no record vanishes, so that the total is public; without a policy graph it is not."""
+    [made] = gate.draw(Bare(), Histogram.of(AGES, COUNTS), pg.SeededRng(1))
+    assert made[-1] == COUNTS.sum()
+    open_ = Bare()
+    open_.policy = pg.Policy(AGES)
+    with pytest.raises(pg.RefusedError) as caught:
+        gate.draw(open_, Histogram.of(AGES, COUNTS), pg.SeededRng(1))
+    assert caught.value.code == "gate.exact"
+
+
+def test_no_noise_at_all_is_refused_where_something_is_hidden():
+    class Silent(Bare):
+        exact = ()
+
+        @property
+        def noise(self):
+            return laplace_noise(Fraction(0))
+
+    with pytest.raises(pg.RefusedError) as caught:
+        gate.draw(Silent(), Histogram.of(AGES, COUNTS), pg.SeededRng(1))
+    assert caught.value.code == "gate.exact"
+
+
+def test_unknown_noise_shared_noise_and_unknown_runners_are_refused():
+    class Uniform(Bare):
+        @property
+        def noise(self):
+            return replace(super().noise, distribution="uniform")
+
+    class Shared(Bare):
+        def spread(self, draws):
+            return draws[:, :1]
+
+    class Real(Bare):
+        def spread(self, draws):
+            return draws / 2
+
+    class Lost(Bare):
+        runner = "nobody"
+
+    for ready, code in (
+        (Uniform(), "gate.noise"),
+        (Shared(), "gate.spread"),
+        (Real(), "gate.spread"),
+        (Lost(), "gate.runner"),
+    ):
+        with pytest.raises(pg.PolicyGraphError) as caught:
+            gate.draw(ready, Histogram.of(AGES, COUNTS), pg.SeededRng(1))
+        assert caught.value.code == code
+
+
+def test_a_runner_of_others_is_registered_by_name(monkeypatch):
+    class Constant:
+        def draw(self, ready, data, rng, n):
+            return np.zeros((n, ready.query.height), dtype=np.int64)
+
+    class Ours(Bare):
+        exact, runner = (), "constant"
+
+    monkeypatch.setattr(gate, "RUNNERS", dict(gate.RUNNERS))
+    gate.register_runner("constant", Constant())
+    assert Ours().run(COUNTS, pg.SeededRng(1)).values().tolist() == [0] * 4
+    for name, runner in (
+        ("constant", Constant()),
+        ("sparse", Constant()),
+        ("", Constant()),
+        ("new", object()),
+    ):
+        with pytest.raises(pg.InputError) as caught:
+            gate.register_runner(name, runner)
+        assert caught.value.code == "gate.runner"
+
+
+def test_data_are_checked_before_anything_is_drawn():
+    class Never(pg.SeededRng):
+        def words(self, n):
+            raise AssertionError("drawn")
+
+    facts = pg.Policy(AGES, constraints=[pg.count({"age": [0, 1]}, equals=3)])
+    other = pg.Domain({"year": 4})
+    for ready, data, code in (
+        (laplace(), Histogram.of(other, COUNTS), "query.domain"),
+        (laplace(), Histogram.of(AGES, COUNTS << 58), "query.overflow"),
+        (laplace(facts), Histogram.of(AGES, COUNTS), "constraint.data"),
+        (laplace(loss=pg.Epsilon(Fraction(1, 1 << 50))), Histogram.of(AGES, COUNTS), "mechanism.scale"),
+    ):
+        with pytest.raises(pg.PolicyGraphError) as caught:
+            gate.draw(ready, data, Never(1))
+        assert caught.value.code == code
+
+
+def test_a_mechanism_is_asked_for_a_limit_and_not_told_the_number_of_records():
+    @dataclass(frozen=True)
+    class Asked(Additive):
+        def reach(self, records):
+            assert records != COUNTS.sum()
+            return super().reach(records)
+
+    plain = laplace()
+    ready = Asked(plain.mechanism, plain.query, plain.policy, plain.loss, plain.sensitivity)
+    gate.check(ready, Histogram.of(AGES, COUNTS))
+    assert ready.reach(ready.most_records) < ready.most_reach <= ready.reach(ready.most_records + 1)
+
+
+def test_rng_and_source_are_one_argument():
+    made = [
+        pg.release(QUERY, LINE, COUNTS, epsilon=1, **{name: pg.SeededRng(1)}) for name in ("rng", "source")
+    ]
+    assert made[0].values().tolist() == made[1].values().tolist()
+    with pytest.raises(pg.InputError) as caught:
+        pg.release(QUERY, LINE, COUNTS, epsilon=1, rng=pg.SeededRng(1), source=pg.SeededRng(1))
+    assert caught.value.code == "noise.rng"
+
+
+def test_a_histogram_shows_no_number():
+    assert repr(Histogram.of(AGES, COUNTS)) == f"Histogram({AGES!r}, private)"
+    with pytest.raises(ValueError, match="read-only"):
+        Histogram.of(AGES, COUNTS).vector()[0] = 1
