@@ -69,7 +69,11 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert broken == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+# A record of the code as it was when the mutants were tried.
+RECORDS = {"docs/reference/mutants.md"}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if name(page) not in RECORDS], ids=name)
 def test_files_named_in_code_marks_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     saved = set(re.findall(r"[Ss]ave this as `([\w.-]+)`", text))
