@@ -50,7 +50,11 @@ class Area:
 AREAS = {
     "ledger": Area(
         ("policygraph/curator/ledger/*",),
-        ("tests/curator/test_ledger.py", "tests/curator/test_ledger_parts.py"),
+        (
+            "tests/curator/test_ledger.py",
+            "tests/curator/test_ledger_details.py",
+            "tests/curator/test_ledger_parts.py",
+        ),
     ),
     "noise": Area(
         ("policygraph/curator/noise/*",),
