@@ -1,13 +1,15 @@
-"""Exact integer linear algebra of a constraint matrix: rank, kernel lattice, equal columns, symmetries.
+"""Exact linear algebra over the integers: reading matrices, row spaces, rank, kernel lattice, equal columns, residues.
 
-Owns what the families of minimal moves need to know about ``{g : A g = 0}`` before they search it. Everything is
-done with Python integers, so nothing overflows.
+Owns every elimination of the package but those of the independent check. Numbers that may grow are Python integers, so that
+nothing overflows; what is found modulo a prime is confirmed over the integers before anybody relies on it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from math import isqrt, lcm
 from typing import Any
 
 import numpy as np
@@ -16,17 +18,30 @@ import numpy.typing as npt
 from policygraph.errors import InputError
 
 __all__ = [
+    "PRIME",
     "ColumnClasses",
+    "RowSpace",
     "as_integer_matrix",
     "column_classes",
+    "combined",
     "elimination",
     "independent_rows",
     "kernel_basis",
+    "modular_echelon",
     "pivoted_kernel",
+    "primitive",
     "rank",
+    "read_integers",
+    "small_fraction",
 ]
 
+Ints = npt.NDArray[np.int64]
 Objects = npt.NDArray[np.object_]
+
+PRIME = (1 << 31) - 1
+"""Residues modulo it have products that fit into 64 bits."""
+SMALL = 1 << 30
+"""Numbers below it are eliminated in 64 bits, larger ones with Python integers."""
 
 
 def as_integer_matrix(matrix: npt.ArrayLike, columns: int | None = None) -> Objects:
@@ -54,32 +69,66 @@ def as_integer_matrix(matrix: npt.ArrayLike, columns: int | None = None) -> Obje
     >>> as_integer_matrix([[1, 1], [0, 2]]).tolist()
     [[1, 1], [0, 2]]
     """
-    array = np.asarray(matrix)
+    return read_integers(matrix, columns).astype(object)
+
+
+def read_integers(
+    matrix: npt.ArrayLike, columns: int | None = None, *, name: str = "matrix", code: str | None = None
+) -> npt.NDArray[Any]:
+    """Read an integer matrix as somebody wrote it, and refuse anything that is not one.
+
+    Parameters
+    ----------
+    matrix
+        Lists or an array of integers; floats with whole values that they hold exactly count as integers.
+    columns
+        The number of columns that is expected, if it is known.
+    name
+        What the matrix is called in messages.
+    code
+        Code of the error; by default one for the shape and one for the entries.
+
+    Returns
+    -------
+    numpy.ndarray
+        Arrays of machine integers as they are, everything else as Python integers of dtype object.
+
+    Raises
+    ------
+    InputError
+        If the entries are not integers, or the shape is not that of a matrix.
+
+    Examples
+    --------
+    >>> read_integers([[1.0, 2**70]]).tolist()
+    [[1, 1180591620717411303424]]
+    """
+    # Lists are read entry by entry: numpy would turn integers of more than 63 bits into floats.
+    array = matrix if isinstance(matrix, np.ndarray) else np.array(matrix, dtype=object)
     if array.size == 0 and array.ndim == 1 and columns is not None:
         array = array.reshape(0, columns)
     if array.ndim != 2 or (columns is not None and array.shape[1] != columns):
         raise InputError(
-            f"matrix of shape {array.shape}: expected m x {'n' if columns is None else columns}. "
+            f"{name} of shape {array.shape}: expected m x {'n' if columns is None else columns}. "
             "Give one row for each constraint and one column for each cell.",
-            code="moves.matrix-shape",
+            code=code or "moves.matrix-shape",
             shape=array.shape,
         )
+    if array.dtype.kind in "iu":
+        return array
     out = np.empty(array.shape, dtype=object)
     flat = out.reshape(-1)
-    for position, value in enumerate(array.reshape(-1).tolist()):
-        if isinstance(value, bool) or not isinstance(value, int):
-            whole = (
-                int(value)
-                if isinstance(value, (bool, float)) and value == value and abs(value) < 2**53
-                else None
-            )
-            if whole is None or whole != value:
+    for position, entry in enumerate(array.reshape(-1).tolist()):
+        value = entry.item() if isinstance(entry, np.generic) else entry
+        if type(value) is not int:
+            exact = isinstance(value, (bool, float)) and value == value and abs(value) < 2**53
+            if not exact or int(value) != value:
                 raise InputError(
-                    f"matrix entry {value!r}: expected an integer. Multiply the row by its denominators.",
-                    code="moves.matrix-entry",
+                    f"{name} entry {value!r}: expected an integer. Multiply the row by its denominators.",
+                    code=code or "moves.matrix-entry",
                     value=value,
                 )
-            value = whole
+            value = int(value)
         flat[position] = value
     return out
 
@@ -161,29 +210,143 @@ def independent_rows(matrix: npt.ArrayLike) -> list[int]:
     >>> independent_rows([[1, 1], [2, 2], [0, 1]])
     [0, 2]
     """
-    rows = as_integer_matrix(matrix)
-    kept: list[int] = []
-    reduced: list[tuple[int, Objects]] = []
-    for index in range(rows.shape[0]):
-        row = rows[index].copy()
-        for column, pivot in reduced:
-            if row[column] != 0:
-                row = row * pivot[column] - pivot * row[column]
-                row = _primitive(row)
-        support = np.flatnonzero(row != 0)
-        if support.size:
-            reduced.append((int(support[0]), _primitive(row)))
-            kept.append(index)
-    return kept
+    space = RowSpace()
+    return [index for index, row in enumerate(as_integer_matrix(matrix)) if space.add(row)]
 
 
-def _primitive(row: Objects) -> Objects:
-    """Divide a row by the greatest common divisor of its entries."""
+class RowSpace:
+    """The rational span of integer rows, kept in echelon form.
+
+    Examples
+    --------
+    >>> space = RowSpace([[1, 1, 0], [0, 1, 1]])
+    >>> [1, 2, 1] in space, [1, 0, 0] in space
+    (True, False)
+    """
+
+    def __init__(self, rows: Iterable[npt.ArrayLike] = ()) -> None:
+        self._echelon: list[tuple[int, npt.NDArray[Any]]] = []
+        for row in rows:
+            self.add(row)
+
+    def add(self, row: npt.ArrayLike) -> bool:
+        """Take a row in, and say whether it was no combination of those before."""
+        rest = self._rest(row)
+        lead = np.flatnonzero(rest)
+        if len(lead):
+            self._echelon.append((int(lead[0]), rest))
+        return bool(len(lead))
+
+    def __contains__(self, row: npt.ArrayLike) -> bool:
+        return not np.any(self._rest(row))
+
+    def _rest(self, row: npt.ArrayLike) -> npt.NDArray[Any]:
+        """What is left of a multiple of a row after elimination."""
+        rest = primitive(np.array(row, dtype=object))
+        if max(map(abs, rest.tolist()), default=0) < SMALL:
+            rest = rest.astype(np.int64)
+        for place, base in self._echelon:
+            if not rest[place]:
+                continue
+            if max(int(abs(rest).max()), int(abs(base).max())) >= SMALL:
+                # two products of numbers below 2^30 fit into 64 bits; others are taken with Python integers
+                rest, base = rest.astype(object), base.astype(object)
+            rest = primitive(rest * base[place] - base * rest[place])
+        return rest
+
+
+def primitive(row: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Divide a row by the greatest common divisor of its entries.
+
+    Examples
+    --------
+    >>> primitive(np.array([4, -6])).tolist()
+    [2, -3]
+    """
     divisor = int(np.gcd.reduce(row)) if row.size else 0
-    if divisor > 1:
-        quotient: Objects = row // divisor
-        return quotient
-    return row
+    return row // divisor if divisor > 1 else row
+
+
+def modular_echelon(matrix: npt.NDArray[Any], *beside: Ints) -> tuple[Ints, list[int], list[Ints]]:
+    """Reduced echelon form modulo ``PRIME``.
+
+    Parameters
+    ----------
+    matrix
+        Integer matrix.
+    beside
+        Matrices of as many rows, on which the same row steps are done.
+
+    Returns
+    -------
+    echelon
+        The reduced matrix, all its rows; pivots are 1, and other entries of their columns 0.
+    pivots
+        Column of the pivot of each of the first rows.
+    beside
+        The other matrices after the same steps.
+
+    Examples
+    --------
+    >>> modular_echelon(np.array([[2, 2], [1, 1]]), np.eye(2, dtype=np.int64))[1]
+    [0]
+    """
+    tables = [np.asarray(table % PRIME, dtype=np.int64) for table in (matrix, *beside)]
+    rest = tables[0]
+    pivots: list[int] = []
+    for column in range(rest.shape[1]):
+        top = len(pivots)
+        if top == rest.shape[0]:
+            break
+        lead = np.flatnonzero(rest[top:, column])
+        if not len(lead):
+            continue
+        at = top + int(lead[0])
+        inverse = pow(int(rest[at, column]), -1, PRIME)
+        factor = rest[:, column].copy()
+        factor[at] = factor[top]
+        factor[top] = 0
+        used = np.flatnonzero(factor)
+        for table in tables:
+            table[[top, at]] = table[[at, top]]
+            table[top] = table[top] * inverse % PRIME
+            table[used] = (table[used] - factor[used, None] * table[top]) % PRIME
+        pivots.append(column)
+    return rest, pivots, tables[1:]
+
+
+def small_fraction(residue: int) -> Fraction | None:
+    """The fraction with small numerator and denominator that is a residue modulo ``PRIME``, if there is one.
+
+    Examples
+    --------
+    >>> small_fraction(3), small_fraction(pow(2, -1, PRIME)), small_fraction(PRIME // 5)
+    (Fraction(3, 1), Fraction(1, 2), Fraction(-2, 5))
+    """
+    most = isqrt(PRIME // 2)
+    high, low, last, now = PRIME, residue, 0, 1
+    while low > most:
+        times = high // low
+        high, low, last, now = low, high - times * low, now, last - times * now
+    return Fraction(low, now) if 0 < abs(now) <= most else None
+
+
+def combined(matrix: npt.ArrayLike, weights: Sequence[Fraction]) -> tuple[list[int], int]:
+    """The combination of the rows of a matrix with fractions as weights, as integers over one denominator.
+
+    Examples
+    --------
+    >>> combined([[1, 1], [0, 2]], [Fraction(1, 2), Fraction(1, 4)])
+    ([2, 4], 4)
+    """
+    bottom = lcm(*(weight.denominator for weight in weights))
+    rows = as_integer_matrix(matrix)
+    total = [0] * rows.shape[1]
+    for row, weight in zip(rows.tolist(), weights, strict=True):
+        if weight:
+            times = int(weight * bottom)
+            total = [a + times * b for a, b in zip(total, row, strict=True)]
+    return total, bottom
 
 
 def kernel_basis(matrix: npt.ArrayLike) -> Objects:
@@ -277,7 +440,7 @@ def _unit_kernel(rows: Objects) -> tuple[Objects, list[int]] | None:
     order: list[int] = []
     while open_rows:
         for i in open_rows:
-            work[i] = _primitive(work[i])
+            work[i] = primitive(work[i])
         units = [(np.count_nonzero(work[i]), i) for i in open_rows if np.any(np.abs(work[i]) == 1)]
         if not units:
             return None

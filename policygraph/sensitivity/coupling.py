@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from policygraph.effort import SECOND, Effort
 from policygraph.errors import RefusedError
-from policygraph.linalg import Objects, as_integer_matrix
+from policygraph.linalg import Objects, as_integer_matrix, primitive
 from policygraph.model.policy import Policy
 from policygraph.moves.move import Move
 from policygraph.sensitivity.certificate import Witness
@@ -413,7 +413,7 @@ class Circuits:
             rows[[done, live[0]]] = rows[[live[0], done]]
             for i in range(rows.shape[0]):
                 if i != done and rows[i, column]:
-                    rows[i] = _primitive(rows[i] * rows[done, column] - rows[done] * rows[i, column])
+                    rows[i] = primitive(rows[i] * rows[done, column] - rows[done] * rows[i, column])
             pivots.append(column)
             if len(pivots) == rows.shape[0]:
                 break
@@ -490,12 +490,6 @@ def _shortest(joined: list[list[int]], labels: Ints, label: int) -> list[int] | 
                 return path[::-1]
             queue.append(there)
     return None
-
-
-def _primitive(row: Objects) -> Objects:
-    divisor = gcd(*(int(x) for x in row)) or 1
-    out: Objects = row // divisor
-    return out
 
 
 def _integral(change: dict[int, Fraction]) -> dict[int, int]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from policygraph.errors import RefusedError
-from policygraph.linalg import Objects, kernel_basis
+from policygraph.linalg import Objects, kernel_basis, modular_echelon
 from policygraph.model.constraints.tables import Cuboid, Total
 from policygraph.model.domain import Domain
 from policygraph.model.policy import Policy
@@ -264,22 +264,7 @@ def _product(left: Objects, right: Objects) -> Objects:
 
 def _independent(rows: Objects) -> bool:
     """Whether rows are independent modulo a prime, which implies that they are independent; quick."""
-    prime = (1 << 31) - 1
-    work = (rows % prime).astype(np.int64)
-    done = 0
-    for column in range(work.shape[1]):
-        live = np.flatnonzero(work[done:, column])
-        if not live.size:
-            continue
-        first = done + int(live[0])
-        work[[done, first]] = work[[first, done]]
-        work[done] = work[done] * pow(int(work[done, column]), -1, prime) % prime
-        below = done + 1 + np.flatnonzero(work[done + 1 :, column])
-        work[below] = (work[below] - work[below, column][:, None] * work[done] % prime) % prime
-        done += 1
-        if done == len(work):
-            break
-    return done == len(work)
+    return len(modular_echelon(rows)[1]) == len(rows)
 
 
 def _shortened(free: FreeLattice) -> FreeLattice:

@@ -7,29 +7,24 @@ Owns :func:`minimal_sums` (any differences), :func:`simple_cycles` (affinely ind
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from itertools import combinations, pairwise, permutations
 from math import isqrt, prod
-from typing import Any
 
 import numpy as np
 
 from policygraph.effort import Effort
 from policygraph.errors import RefusedError
+from policygraph.linalg import independent_rows
 from policygraph.moves.blowfish.problem import Vector
 
 __all__ = [
     "affinely_independent",
     "block_bound",
     "differences",
-    "kernel",
     "length_bound",
     "minimal_sums",
     "simple_cycles",
 ]
-
-SMALL = 1 << 30
-"""Numbers below it are eliminated in 64 bits, larger ones with Python integers."""
 
 
 def differences(points: Sequence[Vector]) -> list[Vector]:
@@ -51,60 +46,7 @@ def affinely_independent(points: Sequence[Vector]) -> bool:
     >>> affinely_independent([(0, 0), (1, 0), (0, 1)]), affinely_independent([(0,), (1,), (2,)])
     (True, False)
     """
-    return len(_independent([(1, *p) for p in points])) == len(points)
-
-
-def _independent(rows: Sequence[Sequence[int]]) -> list[int]:
-    """Pick rows one after the other that are linearly independent of those before, exactly."""
-    echelon: list[tuple[int, Any]] = []
-    kept = []
-    for number, row in enumerate(rows):
-        rest = np.array(row, dtype=object)
-        if max(map(abs, row), default=0) < SMALL:
-            rest = rest.astype(np.int64)
-        for place, base in echelon:
-            if rest[place]:
-                rest = _without(rest, base, place)
-        lead = np.flatnonzero(rest)
-        if len(lead):
-            echelon.append((int(lead[0]), rest))
-            kept.append(number)
-    return kept
-
-
-def _without(rest: Any, base: Any, place: int) -> Any:
-    """A multiple of ``rest`` less one of ``base``, zero at ``place``, divided by its common factor."""
-    if max(int(abs(rest).max()), int(abs(base).max())) >= SMALL:
-        # two products of numbers below 2^30 fit into 64 bits; others are taken with Python integers
-        rest, base = rest.astype(object), base.astype(object)
-    made = rest * base[place] - base * rest[place]
-    factor = int(np.gcd.reduce(made))
-    return made // factor if factor > 1 else made
-
-
-def kernel(points: Sequence[Vector]) -> list[list[Fraction]]:
-    """Find a rational basis of the linear relations between points.
-
-    Examples
-    --------
-    >>> kernel([(1, 0), (1, 1), (1, 2)])
-    [[Fraction(1, 1), Fraction(-2, 1), Fraction(1, 1)]]
-    """
-    echelon: list[tuple[int, list[Fraction]]] = []
-    relations = []
-    for number, point in enumerate(points):
-        # carry the combination of points along with what is left of the point
-        rest = [Fraction(v) for v in point] + [Fraction(int(i == number)) for i in range(len(points))]
-        for place, base in echelon:
-            if rest[place]:
-                factor = rest[place] / base[place]
-                rest = [a - factor * b for a, b in zip(rest, base)]
-        lead = next((j for j in range(len(point)) if rest[j]), None)
-        if lead is None:
-            relations.append(rest[len(point) :])
-        else:
-            echelon.append((lead, rest))
-    return relations
+    return len(independent_rows([(1, *p) for p in points])) == len(points)
 
 
 def simple_cycles(size: int, longest: int | None = None) -> Iterator[tuple[tuple[int, int], ...]]:
@@ -285,7 +227,7 @@ def length_bound(vectors: Sequence[Vector]) -> tuple[int, str]:
     if not vectors:
         return 1, "no differences"
     rows = sorted(zip(*vectors), key=lambda row: max(row) - min(row))
-    kept = [rows[i] for i in _independent(rows)]
+    kept = [rows[i] for i in independent_rows(rows)]
     d = len(kept)
     widths = [max(map(abs, row)) for row in kept]
     options = [
@@ -316,7 +258,7 @@ def _groups(vectors: Sequence[Vector]) -> Iterator[int]:
                 rows = [[v[i] for v in vectors] for i in range(low, high)]
                 rest = [[v[i] for v in vectors] for i in range(dims) if not low <= i < high]
                 rest.sort(key=lambda row: max(row) - min(row))
-                kept = [i - len(rows) for i in _independent(rows + rest) if i >= len(rows)]
+                kept = [i - len(rows) for i in independent_rows(rows + rest) if i >= len(rows)]
                 yield _coordinatewise([rest[i] for i in kept], points)
 
 
@@ -324,7 +266,7 @@ def _graph_of(vectors: Sequence[Vector]) -> int:
     """Count the points when the vectors are all differences of d + 1 affinely independent points, else 0."""
     if not vectors:
         return 0
-    d = len(_independent(list(zip(*vectors))))
+    d = len(independent_rows(list(zip(*vectors))))
     if len(set(vectors)) != d * (d + 1):
         return 0
     known = set(vectors)
@@ -332,7 +274,7 @@ def _graph_of(vectors: Sequence[Vector]) -> int:
     for v in vectors[1:]:
         if all(tuple(a - b for a, b in zip(v, w)) in known for w in base):
             base.append(v)
-    if len(base) != d or len(_independent(base)) != d:
+    if len(base) != d or len(independent_rows(base)) != d:
         return 0
     points = [tuple(0 for _ in base[0]), *base]
     return d + 1 if set(differences(points)) == known else 0

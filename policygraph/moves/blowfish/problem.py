@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from policygraph.errors import InputError, RefusedError
+from policygraph.linalg import read_integers
 
 if TYPE_CHECKING:
     from policygraph.model.policy import Policy
@@ -208,11 +209,11 @@ def blowfish_problem(
     if norm not in ("l1", "l2"):
         raise InputError(f"norm={norm!r}: expected 'l1' or 'l2'.", code="blowfish.norm", norm=norm)
     cells = pairs.shape[0] - int(bottom)
-    facts = [row for row in _integers(matrix, cells, "matrix") if any(row)]
+    facts = [row for row in _rows(matrix, cells, "matrix") if any(row)]
     columns = [tuple(row[cell] for row in facts) for cell in range(cells)]
     weights = None
     if query is not None:
-        rows = _integers(query, cells, "query")
+        rows = _rows(query, cells, "query")
         weights = tuple(
             tuple((r, row[cell]) for r, row in enumerate(rows) if row[cell]) for cell in range(cells)
         )
@@ -221,24 +222,12 @@ def blowfish_problem(
     return BlowfishProblem(cells, tuple(columns), pairs, weights)
 
 
-def _integers(matrix: Any, cells: int, name: str) -> list[list[int]]:
-    """Read an integer matrix with one column per cell; Python integers of any size stay exact."""
-    table = np.asarray(matrix)
-    if table.size == 0 and table.shape[0] == 0:
+def _rows(matrix: Any, cells: int, name: str) -> list[list[int]]:
+    """Read an integer matrix with one column for every cell; it may have no rows."""
+    if not len(matrix):
         return []
-    if table.ndim != 2 or table.shape[1] != cells:
-        raise InputError(
-            f"{name} of shape {table.shape}: expected {cells} columns, one for every cell.",
-            code=f"blowfish.{name}",
-        )
-    answer = []
-    for row in table.tolist():
-        if not all(isinstance(v, (int, bool)) or (isinstance(v, float) and v.is_integer()) for v in row):
-            raise InputError(
-                f"{name}: expected integers, met the row {row}.", code=f"blowfish.{name}", row=row
-            )
-        answer.append([int(v) for v in row])
-    return answer
+    rows: list[list[int]] = read_integers(matrix, cells, name=name, code=f"blowfish.{name}").tolist()
+    return rows
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
-from math import gcd, isqrt, lcm
+from math import isqrt
+
+import numpy as np
 
 from policygraph.effort import Effort
 from policygraph.errors import RefusedError
-from policygraph.moves.blowfish.minimal import kernel
+from policygraph.linalg import independent_rows, kernel_basis
 from policygraph.moves.blowfish.problem import BlowfishMove, BlowfishProblem, Transition, Vector, within
 from policygraph.moves.blowfish.records import find_repair
 from policygraph.moves.bracket import Bracket
@@ -310,14 +312,12 @@ def single_relation(problem: BlowfishProblem) -> Vector | None:
     """
     if len(problem.class_columns) != problem.vertices:
         return None
-    basis = kernel([(1, *column) for column in problem.columns])
-    if len(basis) != 1:
+    columns = [(1, *column) for column in problem.columns]
+    if len(independent_rows(columns)) != len(columns) - 1:
         return None
-    scale = lcm(*(v.denominator for v in basis[0]))
-    whole = [int(v * scale) for v in basis[0]]
-    shared = gcd(*whole)
-    lead = next(v for v in whole if v)
-    return tuple(v // shared * (1 if lead > 0 else -1) for v in whole)
+    (relation,) = kernel_basis(np.array(columns, dtype=object).T).tolist()
+    lead = next(v for v in relation if v)
+    return tuple(v if lead > 0 else -v for v in relation)
 
 
 def longest_relation(

@@ -13,13 +13,19 @@ import numpy.typing as npt
 
 from policygraph.effort import Effort
 from policygraph.errors import InputError
-from policygraph.linalg import Objects, as_integer_matrix, independent_rows, pivoted_kernel
+from policygraph.linalg import (
+    PRIME,
+    Objects,
+    as_integer_matrix,
+    independent_rows,
+    modular_echelon,
+    pivoted_kernel,
+)
 
 __all__ = ["check_symmetries", "find_symmetries", "list_group"]
 
 Longs = npt.NDArray[np.int64]
 
-PRIME = 2**31 - 1
 NODE_LIMIT = 2_000
 """Assignments tried for one image of one cell before that image is given up."""
 
@@ -134,22 +140,9 @@ def _projector(rows: Objects) -> Longs | None:
     left = np.zeros((m, m), dtype=np.int64)
     for k in range(small.shape[1]):
         left = (left + small[:, k : k + 1] * small[:, k]) % PRIME
-    solved = small.copy()
-    for i in range(m):
-        nonzero = np.flatnonzero(left[i:, i])
-        if not nonzero.size:
-            return None
-        pivot = i + int(nonzero[0])
-        left[[i, pivot]] = left[[pivot, i]]
-        solved[[i, pivot]] = solved[[pivot, i]]
-        inverse = pow(int(left[i, i]), -1, PRIME)
-        left[i] = left[i] * inverse % PRIME
-        solved[i] = solved[i] * inverse % PRIME
-        for k in range(m):
-            if k != i and left[k, i]:
-                factor = int(left[k, i])
-                left[k] = (left[k] - factor * left[i]) % PRIME
-                solved[k] = (solved[k] - factor * solved[i]) % PRIME
+    _, pivots, (solved,) = modular_echelon(left, small)
+    if len(pivots) < m:
+        return None
     result = np.zeros((small.shape[1], small.shape[1]), dtype=np.int64)
     for i in range(m):
         result = (result + small[i][:, None] * solved[i]) % PRIME

@@ -15,13 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from policygraph.errors import InputError
+from policygraph.linalg import combined, modular_echelon, read_integers, small_fraction
 
 Ints = npt.NDArray[np.int64]
 
 LARGEST_ENTRY = 2**31
 """Entries stay below this so that sums over a move are exact in 64 bits."""
-
-_PRIME = 2_147_483_629
 
 
 def read_matrix(matrix: Any, name: str = "matrix", cells: int | None = None) -> Ints:
@@ -32,24 +31,14 @@ def read_matrix(matrix: Any, name: str = "matrix", cells: int | None = None) -> 
     >>> read_matrix([[1, 1], [0, 1]]).shape
     (2, 2)
     """
-    array = np.asarray(matrix)
-    if array.ndim == 1 and array.size == 0 and cells is not None:
-        array = np.zeros((0, cells), dtype=np.int64)
-    if array.ndim != 2 or (array.size and array.dtype.kind not in "iubO"):
+    given = matrix if isinstance(matrix, np.ndarray) else np.array(matrix, dtype=object)
+    if given.ndim == 2 and cells is not None and given.shape[1] != cells:
         raise InputError(
-            f"{name}: expected a two-dimensional array of integers, got shape {array.shape}, "
-            f"type {array.dtype}. Scale fractions to integers first.",
-            code="moves.matrix",
-            value=matrix,
-        )
-    if cells is not None and array.shape[1] != cells:
-        raise InputError(
-            f"{name} has {array.shape[1]} columns: expected {cells}, one for each cell.",
+            f"{name} has {given.shape[1]} columns: expected {cells}, one for each cell.",
             code="moves.cells",
-            value=array.shape,
+            value=given.shape,
         )
-    if array.dtype.kind == "O" and not all(isinstance(v, (int, np.integer)) for v in array.flat):
-        raise InputError(f"{name}: expected integers only.", code="moves.matrix", value=matrix)
+    array = read_integers(given, cells, name=name, code="moves.matrix")
     if array.size and max(abs(int(array.max())), abs(int(array.min()))) >= LARGEST_ENTRY:
         raise InputError(
             f"{name} has an entry of 2^31 or more: expected smaller integers. Divide the row by a common factor.",
@@ -210,18 +199,17 @@ def record_total(matrix: Ints) -> tuple[Fraction, ...] | None:
         return tuple([Fraction(1, int(sums[0]))] * rows)
     if rows > 200:
         return None
-    answer = _solve(matrix[:, _independent_columns(matrix)].T)
-    if answer is None:
-        return None
-    bottom = 1
-    for y in answer:
-        bottom = bottom * y.denominator // np.gcd(bottom, y.denominator).item()
-    tops = [int(y * bottom) for y in answer]
-    made = np.zeros(cells, dtype=object)
-    for top, row in zip(tops, matrix):
-        if top:
-            made = made + top * row.astype(object)
-    return tuple(answer) if all(s == bottom for s in made) else None
+    # multipliers on independent columns modulo a prime; unknowns that are free are 0
+    picked = modular_echelon(matrix)[1]
+    _, pivots, (ones,) = modular_echelon(matrix[:, picked].T, np.ones((len(picked), 1), dtype=np.int64))
+    answer = [Fraction(0)] * rows
+    for row, column in enumerate(pivots):
+        small = small_fraction(int(ones[row, 0]))
+        if small is None:
+            return None
+        answer[column] = small
+    made, bottom = combined(matrix, answer)
+    return tuple(answer) if all(entry == bottom for entry in made) else None
 
 
 def _partition_of_cells(matrix: Ints) -> set[int] | None:
@@ -239,63 +227,6 @@ def _partition_of_cells(matrix: Ints) -> set[int] | None:
         if covered.all():
             return used
     return None
-
-
-def _independent_columns(matrix: Ints) -> list[int]:
-    work = (matrix % _PRIME).astype(np.int64)
-    rank, picked = 0, []
-    for j in range(work.shape[1]):
-        below = np.flatnonzero(work[rank:, j])
-        if below.size == 0:
-            continue
-        pivot = rank + int(below[0])
-        work[[rank, pivot]] = work[[pivot, rank]]
-        work[rank] = work[rank] * pow(int(work[rank, j]), -1, _PRIME) % _PRIME
-        for i in np.flatnonzero(work[rank + 1 :, j]) + rank + 1:
-            work[i] = (work[i] - work[i, j] * work[rank]) % _PRIME
-        picked.append(j)
-        rank += 1
-        if rank == work.shape[0]:
-            break
-    return picked
-
-
-def _solve(system: Ints) -> list[Fraction] | None:
-    """Small fractions that the rows of a system send to one modulo the prime; unknowns that are free are 0."""
-    unknowns = system.shape[1]
-    work = np.column_stack([system, np.ones(len(system), dtype=np.int64)]) % _PRIME
-    pivots: list[int] = []
-    for column in range(unknowns):
-        rank = len(pivots)
-        below = np.flatnonzero(work[rank:, column])
-        if below.size == 0:
-            continue
-        pivot = rank + int(below[0])
-        work[[rank, pivot]] = work[[pivot, rank]]
-        work[rank] = work[rank] * pow(int(work[rank, column]), -1, _PRIME) % _PRIME
-        others = np.flatnonzero(work[:, column])
-        others = others[others != rank]
-        work[others] = (work[others] - work[others, column][:, None] * work[rank] % _PRIME) % _PRIME
-        pivots.append(column)
-    if work[len(pivots) :, unknowns].any():
-        return None
-    answer = [Fraction(0)] * unknowns
-    for row, column in enumerate(pivots):
-        small = _small_fraction(int(work[row, unknowns]))
-        if small is None:
-            return None
-        answer[column] = small
-    return answer
-
-
-def _small_fraction(residue: int) -> Fraction | None:
-    """The fraction with top and bottom below 2^15 that is the residue modulo the prime, if there is one."""
-    before, top, below, bottom = _PRIME, residue, 0, 1
-    while top >= 1 << 15:
-        times = before // top
-        before, top = top, before - times * top
-        below, bottom = bottom, below - times * bottom
-    return Fraction(top, bottom) if 0 < abs(bottom) < 1 << 15 else None
 
 
 def change_vector(cells: int, removed: Sequence[int], added: Sequence[int]) -> Ints:

@@ -6,13 +6,12 @@ zero on every move, whatever the graph, the strength and the cap. Such rows are 
 
 from __future__ import annotations
 
-from fractions import Fraction
-from math import isqrt, lcm
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from policygraph.linalg import PRIME, RowSpace, combined, modular_echelon, small_fraction
 from policygraph.model.constraints.tables import Cuboid, Total
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
@@ -23,11 +22,10 @@ from policygraph.sensitivity.problem import Problem
 
 __all__ = ["PUBLIC", "follows", "nothing_possible", "public_rows", "undetermined", "without_determined"]
 
-PRIME = (1 << 31) - 1
 WORK = 200_000_000
 """Most steps (rows of the facts squared times cells) for reducing a query by the facts."""
 EXACT = 1_000_000
-"""Most steps for reducing with fractions where small ones do not do."""
+"""Most steps for exact elimination where small fractions do not do."""
 ENTRIES = 10_000_000
 """Most entries of the facts and of the query that are written out for it."""
 Ints = npt.NDArray[np.int64]
@@ -175,7 +173,7 @@ def follows(matrix: Ints, rows: Ints, reduced: Echelon | None = None) -> npt.NDA
     -------
     array of bool
         True is a proof: the combination was found modulo a prime, lifted to fractions and checked with whole numbers, or
-        found with fractions where they are large. False only says that no combination was found.
+        found by exact elimination where they are large. False only says that no combination was found.
 
     Examples
     --------
@@ -200,78 +198,21 @@ def follows(matrix: Ints, rows: Ints, reduced: Echelon | None = None) -> npt.NDA
         if not known[row]:
             open_.append(row)
     if open_ and matrix.shape[0] * matrix.size <= EXACT:
-        known[open_] = _by_fractions(matrix, rows[open_])
+        # combinations that no small fractions make
+        space = RowSpace(matrix)
+        known[open_] = [row in space for row in rows[open_]]
     return known
 
 
-def _by_fractions(matrix: Ints, rows: Ints) -> list[bool]:
-    """The same by elimination with fractions, for combinations that no small fractions make."""
-    echelon: list[tuple[int, list[Fraction]]] = []
-
-    def reduced(line: list[int]) -> list[Fraction]:
-        rest = [Fraction(x) for x in line]
-        for place, base in echelon:
-            if rest[place]:
-                factor = rest[place] / base[place]
-                rest = [a - factor * b for a, b in zip(rest, base, strict=True)]
-        return rest
-
-    for line in matrix.tolist():
-        rest = reduced(line)
-        lead = next((at for at, x in enumerate(rest) if x), None)
-        if lead is not None:
-            echelon.append((lead, rest))
-    return [not any(reduced(line)) for line in rows.tolist()]
-
-
 def _echelon(matrix: Ints) -> Echelon:
-    """Reduced rows modulo the prime, their leading cells, and how they are made of the given rows."""
-    rest = matrix % PRIME
-    made = np.eye(matrix.shape[0], dtype=np.int64)
-    pivots: list[int] = []
-    top = 0
-    for column in range(matrix.shape[1]):
-        lead = np.flatnonzero(rest[top:, column])
-        if not len(lead):
-            continue
-        at = top + int(lead[0])
-        for table in (rest, made):
-            table[[top, at]] = table[[at, top]]
-        inverse = pow(int(rest[top, column]), -1, PRIME)
-        rest[top], made[top] = rest[top] * inverse % PRIME, made[top] * inverse % PRIME
-        factor = rest[:, column].copy()
-        factor[top] = 0
-        used = np.flatnonzero(factor)
-        rest[used] = (rest[used] - factor[used, None] * rest[top]) % PRIME
-        made[used] = (made[used] - factor[used, None] * made[top]) % PRIME
-        pivots.append(column)
-        top += 1
-        if top == matrix.shape[0]:
-            break
-    return rest[:top], pivots, made[:top]
+    rest, pivots, (made,) = modular_echelon(matrix, np.eye(matrix.shape[0], dtype=np.int64))
+    return rest[: len(pivots)], pivots, made[: len(pivots)]
 
 
 def _confirmed(matrix: Ints, row: Ints, parts: list[int]) -> bool:
     """Check with whole numbers that the row is the combination that its parts modulo the prime stand for."""
-    fractions = [_fraction(part) for part in parts]
-    if any(value is None for value in fractions):
+    weights = [small_fraction(part) for part in parts]
+    if any(weight is None for weight in weights):
         return False
-    scale = lcm(*(value[1] for value in fractions if value is not None))
-    total = [0] * len(row)
-    for line, value in zip(matrix.tolist(), fractions, strict=True):
-        if value is not None and value[0]:
-            times = value[0] * (scale // value[1])
-            total = [a + times * b for a, b in zip(total, line, strict=True)]
+    total, scale = combined(matrix, [weight for weight in weights if weight is not None])
     return total == [scale * int(x) for x in row.tolist()]
-
-
-def _fraction(part: int) -> tuple[int, int] | None:
-    """The fraction with small numerator and denominator that equals a number modulo the prime, if there is one."""
-    most = isqrt(PRIME // 2)
-    high, low, last, now = PRIME, part, 0, 1
-    while low > most:
-        times = high // low
-        high, low, last, now = low, high - times * low, now, last - times * now
-    if abs(now) > most or not now:
-        return None
-    return (low, now) if now > 0 else (-low, -now)
