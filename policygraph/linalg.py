@@ -1,4 +1,4 @@
-"""Exact linear algebra over the integers: reading matrices, row spaces, rank, kernel lattice, equal columns, residues.
+"""Exact linear algebra over the integers: reading matrices, row spaces, rank, integer null space, equal columns, residues.
 
 Owns every elimination of the package but those of the independent check. Numbers that may grow are Python integers, so that
 nothing overflows; what is found modulo a prime is confirmed over the integers before anybody relies on it.
@@ -350,7 +350,7 @@ def combined(matrix: npt.ArrayLike, weights: Sequence[Fraction]) -> tuple[list[i
 
 
 def kernel_basis(matrix: npt.ArrayLike) -> Objects:
-    """Return a basis of the lattice of integer vectors g with ``matrix @ g = 0``.
+    """Return a basis of the integer vectors g with ``matrix @ g = 0``.
 
     Parameters
     ----------

@@ -48,13 +48,11 @@ def flow_between(
     return np.asarray(flow.flows(np.arange(len(tails), dtype=np.int32)), dtype=np.int64)
 
 
-def cp_solver(limit: float) -> Any:
-    """CP-SAT with one worker, a fixed seed and a limit in its deterministic time, about seconds of an ordinary machine."""
+def cp_solver() -> Any:
+    """CP-SAT with a fixed seed; :meth:`~policygraph.effort.Effort.solve` runs it on one thread within counted work."""
     from ortools.sat.python import cp_model
 
     solver = cp_model.CpSolver()
     solver.parameters.catch_sigint_signal = False  # a search that Ctrl-C stopped proves nothing
-    solver.parameters.max_deterministic_time = limit
-    solver.parameters.num_workers = 1
     solver.parameters.random_seed = 1
     return solver

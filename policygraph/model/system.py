@@ -138,11 +138,6 @@ class System:
         keep = independent_rows(matrix.toarray())
         return matrix[keep], [values[row] for row in keep]
 
-    @property
-    def dependent_rows(self) -> int:
-        """How many rows of the needed facts follow from the others, as far as that was decided."""
-        return int(self._rows(self.needed)[0].shape[0] - self._needed_rows[0].shape[0])
-
     def matrix(self) -> Any:
         """Return the needed rows as a sparse integer matrix (rows x cells), redundant rows dropped.
 
@@ -281,12 +276,12 @@ class System:
             both = [
                 c for c in self.sums if isinstance(c, Degrees) and c.n_rows(self.domain) == self.domain.order
             ]
-            told = {}
+            sums = {}
             for c in both:
                 if (degrees := c.values(self.domain)) is not None:
-                    told[c.side] = np.zeros(self.domain.order, dtype=np.int64)
-                    told[c.side][c.positions(self.domain)] = degrees
-            if not digraphical(told["out"], told["in"], loops=self.domain.loops):
+                    sums[c.side] = np.zeros(self.domain.order, dtype=np.int64)
+                    sums[c.side][c.positions(self.domain)] = degrees
+            if not digraphical(sums["out"], sums["in"], loops=self.domain.loops):
                 self._contradiction(both, "no directed graph has these degrees")
 
     def _check_program(self) -> None:

@@ -129,12 +129,12 @@ def sensitivity(
         )
     query.check_domain(policy.domain)
     # its own, so that it tells what this search trusted
-    budget = Effort.of(effort, time_limit, usual=USUAL).share(1)
-    found = Problem(query, policy, norm, budget, RUNGS).climb()
-    if not found.exact and budget.done and budget.ended_by not in f"{found.method} {found.reason}":
-        found = replace(found, reason=f"{found.reason.rstrip('.')}; {budget.ended_by}")
-    if budget.trusted:
-        found = replace(found, reason=f"{found.reason.rstrip('.')}; {budget.trusted}")
+    work = Effort.of(effort, time_limit, usual=USUAL).share(1)
+    found = Problem(query, policy, norm, work, RUNGS).climb()
+    if not found.exact and work.done and work.ended_by not in f"{found.method} {found.reason}":
+        found = replace(found, reason=f"{found.reason.rstrip('.')}; {work.ended_by}")
+    if work.trusted:
+        found = replace(found, reason=f"{found.reason.rstrip('.')}; {work.trusted}")
     unit = query.unit if norm == "l1" else query.unit**2
     return Sensitivity(
         power=found.upper * unit,
@@ -147,6 +147,6 @@ def sensitivity(
         policy=policy,
         query=query,
         steps=found.steps,
-        cut_short=budget.cut_short and not found.exact,
+        cut_short=work.cut_short and not found.exact,
         computed=True,
     )

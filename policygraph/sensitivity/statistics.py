@@ -218,9 +218,9 @@ def _published(policy: Policy) -> list[int] | None:
     """The published degrees in descending order, if they were given."""
     for fact in policy.constraints:
         if isinstance(fact, Degrees) and fact.n_rows(policy.domain) == getattr(policy.domain, "order", -1):
-            told = fact.values(policy.domain)
-            if told is not None:
-                return sorted(told, reverse=True)
+            degrees = fact.values(policy.domain)
+            if degrees is not None:
+                return sorted(degrees, reverse=True)
     return None
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from policygraph.effort import SECOND, Effort
 from policygraph.errors import RefusedError
 from policygraph.estimation.cubes.cells import Fact, places, summed, union
 from policygraph.estimation.optimise import cp_solver, flow_between
@@ -28,8 +29,8 @@ PROGRAM_CELLS = 5_000
 PREFERENCE = 1_000
 WIDER = (0, 1, 3, 30)
 """How far from the two nearest whole numbers a cell may go, tried in turn."""
-SEARCHED = 30.0
-"""Deterministic time of the solver, about seconds of an ordinary machine: the same tables are found on every machine."""
+SEARCHED = 30 * SECOND
+"""Units of work of the solver: the same tables are found on every machine."""
 
 
 def controlled(
@@ -257,9 +258,9 @@ def _searched(
             model.minimize(
                 sum(cost * cell for cost, cell in zip(_costs(pooled).tolist(), cells, strict=True))
             )
-        solver = cp_solver(SEARCHED)
+        solver = cp_solver()
         solver.parameters.relative_gap_limit = 0.01
-        if solver.solve(model) in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        if Effort(SEARCHED).solve(solver, model) in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             made = np.array([solver.value(cell) for cell in cells], dtype=np.int64)
             return together, made.reshape(lattice.shape(together))
     raise _no_table()

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError, RefusedError
 from policygraph.estimation.networks.degrees import PublicDegrees
 from policygraph.estimation.optimise import cp_solver, flow_between
@@ -24,8 +25,8 @@ SCALE = 1000
 Floats = npt.NDArray[np.float64]
 LARGE = 1 << 40
 SWEEPS = 1000
-SEARCHED = 30.0
-"""Deterministic time of the solver, about seconds of an ordinary machine: the same result on every machine."""
+SEARCHED = 30 * SECOND
+"""Units of work of the solver: the same result on every machine."""
 ROUNDS = 60
 """Most times that conditions of large degrees are added."""
 PROGRAM_COUNTS = 400
@@ -530,8 +531,8 @@ def _by_program(
             model.add(error >= wanted - SCALE * count)
             errors.append(error)
         model.minimize(sum(errors))
-        solver = cp_solver(SEARCHED)
-        status = solver.solve(model)
+        solver = cp_solver()
+        status = Effort(SEARCHED).solve(solver, model)
         everything = bool(np.all(lows <= low) and np.all(highs >= high))
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             values = np.array([solver.value(count) for count in counts], dtype=np.int64)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError, RefusedError
 from policygraph.estimation.networks.degrees import PublicDegrees
 from policygraph.estimation.optimise import cp_solver, flow_between
@@ -21,8 +22,8 @@ MOST_PAIRS = 20_000
 """Most node pairs of an undirected network whose nearest graph is computed."""
 MOST_ARCS = 4_000_000
 """Most node pairs of a directed one, which is a flow."""
-SEARCHED = 60.0
-"""Deterministic time of the solver, about seconds of an ordinary machine: the same result on every machine."""
+SEARCHED = 60 * SECOND
+"""Units of work of the solver: the same result on every machine."""
 
 
 def nearest_network(noisy: Any, network: Network, degrees: PublicDegrees) -> Ints:
@@ -166,8 +167,8 @@ def _by_program(
         model.minimize(sum(errors))
     else:
         model.minimize(cp_model.LinearExpr.weighted_sum(pairs, cost.tolist()))
-    solver = cp_solver(SEARCHED)
-    if solver.solve(model) != cp_model.OPTIMAL:
+    solver = cp_solver()
+    if Effort(SEARCHED).solve(solver, model) != cp_model.OPTIMAL:
         raise _unsolved()
     return np.array([solver.value(pair) for pair in pairs], dtype=np.int64)
 

@@ -194,7 +194,7 @@ class _Cycle:
     def __init__(self, facts: ClassFacts, cap: int | None, effort: Effort) -> None:
         self.facts, self.cap, self.effort = facts, cap, effort
         self.cells: dict[int, tuple[Vertex, ...]] = {}
-        self.budget = 0
+        self.steps_left = 0
 
     def look(self, label: int) -> tuple[Vertex, ...]:
         """Some members of a class."""
@@ -214,7 +214,7 @@ class _Cycle:
             room = len(others) if self.cap is None else min(len(others), self.cap - 2)
             for keep in dict.fromkeys((room, room - 1, room // 2, 1, 0)):
                 if 0 <= keep <= room:
-                    self.budget = 64 * (keep + 4)
+                    self.steps_left = 64 * (keep + 4)
                     walk = self._extend([(x, y)], others[:keep], home, x)
                     if walk is not None:
                         best = max([best, tuple(walk)], key=lambda m: _value(self.facts, m))
@@ -239,9 +239,9 @@ class _Cycle:
         iterators = [self._steps(walk[-1][1], order, 0, home, x)]
         swaps: list[tuple[int, int]] = []
         while iterators:
-            self.budget -= 1
+            self.steps_left -= 1
             self.effort.spend(10)
-            if self.budget < 0 or self.effort.done:
+            if self.steps_left < 0 or self.effort.done:
                 return None
             step = next(iterators[-1], None)
             if step is None:

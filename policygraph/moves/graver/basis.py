@@ -1,7 +1,7 @@
 """The minimal moves (Graver basis) of any integer constraint matrix.
 
 Start here: ``graver_basis`` lists all minimal moves. ``graver_lift`` holds the search, ``graver_minimal`` tests and
-decomposes single moves without a basis, ``lattice`` the exact linear algebra.
+decomposes single moves without a basis, ``linalg`` has the exact linear algebra.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from policygraph.linalg import (
     column_classes,
     elimination,
 )
-from policygraph.moves.graver.lift import IncompleteBasisError, Limits, lattice_graver
+from policygraph.moves.graver.lift import IncompleteBasisError, Limits, graver_vectors
 from policygraph.moves.graver.minimal import decompose, find_smaller, is_minimal
 from policygraph.moves.graver.symmetries import check_symmetries, find_symmetries, list_group
 
@@ -133,7 +133,7 @@ def merged_basis(
     )
     limits.spend(rows.size // 20)
     group = _class_group(rows, classes, symmetries, limits)
-    return lattice_graver(classes.matrix, upper, group, limits), classes
+    return graver_vectors(classes.matrix, upper, group, limits), classes
 
 
 def spread_first(move: Longs, classes: ColumnClasses, n: int, capacity: int | None) -> Longs:

@@ -1,4 +1,4 @@
-"""Project and lift: the minimal vectors of a kernel lattice, one coordinate at a time.
+"""Project and lift: the minimal integer vectors of a null space, one coordinate at a time.
 
 Owns the lifting step and its rows of vectors: distinct rows, signs, orbits, and a store with bit masks.
 ``docs/explanation/proofs/graver.md`` has the argument for every line that leaves something out.
@@ -25,7 +25,7 @@ __all__ = [
     "Limits",
     "Longs",
     "Store",
-    "lattice_graver",
+    "graver_vectors",
     "representatives",
     "signed",
     "unique_rows",
@@ -374,7 +374,7 @@ class _Step:
         self.limits.check(found)
 
 
-def lattice_graver(matrix: Objects, upper: Longs, permutations: Longs, limits: Limits) -> Longs:
+def graver_vectors(matrix: Objects, upper: Longs, permutations: Longs, limits: Limits) -> Longs:
     """Return the conformally minimal kernel vectors of a matrix, one of each pair g, -g.
 
     Parameters
@@ -403,7 +403,7 @@ def lattice_graver(matrix: Objects, upper: Longs, permutations: Longs, limits: L
     >>> from policygraph.linalg import as_integer_matrix
     >>> free = np.array([-1, -1, -1])
     >>> same = np.array([[0, 1, 2]])
-    >>> abs(lattice_graver(as_integer_matrix([[1, 1, 1]]), free, same, Limits())).sum(axis=1).tolist()
+    >>> abs(graver_vectors(as_integer_matrix([[1, 1, 1]]), free, same, Limits())).sum(axis=1).tolist()
     [2, 2, 2]
     """
     limits.spend(elimination(*matrix.shape))

@@ -138,16 +138,16 @@ def class_moves(
         listed = list(combinations_with_replacement(range(count), s))
         picked = np.array(listed, dtype=np.int32).reshape(len(listed), s)
         sides.append(_Multisets(picked, hashes))
-    budget = MOST_MATCHES
+    compared = 0
     found: list[tuple[list[int], list[int]]] = []
     for b in range(1, cap + 1):
         for a in range(b + 1):
             if balanced and a != b:
                 continue
             for left, right, looked in _matches(sides[a], sides[b], a == b):
-                budget -= looked
+                compared += looked
                 limits.check(0, 50 + looked * (a + b + 1) // 20)
-                if budget < 0:
+                if compared > MOST_MATCHES:
                     raise RefusedError(
                         f"More than {MOST_MATCHES} pairs of equal sums under a cap of {cap}. Lower the cap, reduce "
                         "the table, or ask for a bound.",

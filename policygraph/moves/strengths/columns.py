@@ -163,8 +163,8 @@ def linear_hash(columns: Ints) -> npt.NDArray[np.uint64]:
     >>> bool(h[0] + h[1] == h[2])
     True
     """
-    source = np.random.Generator(np.random.PCG64(20110612))
-    multipliers = source.integers(0, 2**64, size=columns.shape[1], dtype=np.uint64) | np.uint64(1)
+    generator = np.random.Generator(np.random.PCG64(20110612))
+    multipliers = generator.integers(0, 2**64, size=columns.shape[1], dtype=np.uint64) | np.uint64(1)
     total: npt.NDArray[np.uint64] = (columns.astype(np.uint64) * multipliers).sum(axis=1, dtype=np.uint64)
     return total
 

@@ -27,7 +27,7 @@ from policygraph.moves.strengths.columns import (
     witness_of,
 )
 from policygraph.moves.strengths.markov import is_markov
-from policygraph.moves.values.presolve import presolve_values, read_values, told_rows
+from policygraph.moves.values.presolve import presolve_values, published_rows, read_values
 from policygraph.solver.program import Program
 
 Status = Literal["found", "none", "unknown"]
@@ -307,7 +307,7 @@ def positive_table(
     capacity
         Most records of a cell; None for no limit.
     values
-        Published values the table must have; None where not told.
+        Published values the table must have; None where not published.
     effort
         Work after which the answer is "unknown"; None for no end.
 
@@ -331,10 +331,10 @@ def positive_table(
     read = read_matrix(matrix)
     change = read_vector(move, read.shape[1], "move")
     room = read_capacity(capacity)
-    told = None if values is None else read_values(values, read.shape[0])
+    published = None if values is None else read_values(values, read.shape[0])
     answers = []
     for step in (change, -change):
-        answer = _somewhere(read, step, room, told, effort)
+        answer = _somewhere(read, step, room, published, effort)
         if answer.status == "yes" and answer.table is not None:
             start = np.array(answer.table, dtype=np.int64)
             return Occurrence("yes", plain(start if step is change else start + step), answer.reason)
@@ -346,25 +346,25 @@ def _somewhere(
     matrix: Ints,
     change: Ints,
     capacity: int | None,
-    told: tuple[int | None, ...] | None,
+    published: tuple[int | None, ...] | None,
     effort: Effort | None,
 ) -> Occurrence:
-    if capacity is None and told is None:
+    if capacity is None and published is None:
         table = removed_part(change)
         reason = simple_reason(change) or from_table(matrix, table, change, None, effort)
         if reason.alternative is not None:
             return Occurrence("no", None, reason.text)
         return Occurrence("yes" if reason.proved else "unknown", plain(table), reason.text)
-    given = told if told is not None else (None,) * len(matrix)
+    given = published if published is not None else (None,) * len(matrix)
     try:
         bounds = presolve_values(matrix, given, capacity)
     except ConstraintError as error:
         return Occurrence("no", None, str(error))
-    rows, wanted = told_rows(matrix, given)
+    rows, wanted = published_rows(matrix, given)
     lower = [max(a, b) for a, b in zip(bounds.lower, removed_part(change).tolist())]
     upper = [None if u is None else u - max(int(g), 0) for u, g in zip(bounds.upper, change)]
     if capacity is None:
-        # where no told row limits a cell, fewer records only mean fewer alternatives
+        # where no published row limits a cell, fewer records only mean fewer alternatives
         upper = [low if not rows[:, j].any() else u for j, (low, u) in enumerate(zip(lower, upper))]
     simple = simple_reason(change)
     pairs: list[tuple[int, int]] = [(-1, -1)] if simple is not None else list(_pairs(change))

@@ -371,13 +371,13 @@ def _core(graph: _MoveGraph) -> list[int]:
     gone: set[int] = set()
     weak = [v for v in range(graph.size) if degree[v] < 2]
     # Taking away fewer vertices only loosens the bound, so a huge sparse graph may stop early.
-    budget = _EXPLICIT
-    while weak and budget > 0:
+    work = Effort(_EXPLICIT)
+    while weak and not work.done:
         v = weak.pop()
         if v in gone:
             continue
         gone.add(v)
-        budget -= graph.size
+        work.spend(graph.size)
         for u in range(graph.size):
             if u != v and u not in gone and graph.adjacent(u, v):
                 degree[u] -= 1

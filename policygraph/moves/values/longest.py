@@ -35,7 +35,7 @@ from policygraph.moves.strengths.columns import (
 )
 from policygraph.moves.strengths.markov import is_markov, markov_moves
 from policygraph.moves.strengths.positive import Points, plain, positive_table
-from policygraph.moves.values.presolve import CellBounds, presolve_values, read_values, told_rows
+from policygraph.moves.values.presolve import CellBounds, presolve_values, published_rows, read_values
 
 __all__ = [
     "Bracket",
@@ -63,7 +63,7 @@ def occurs(
     matrix
         Integer constraint matrix, one column for each cell.
     values
-        Published value of each row; None where it is not told, and any value is then possible.
+        Published value of each row; None where it is not published, and any value is then possible.
     move
         Change of the cells that keeps all rows.
     capacity
@@ -110,7 +110,7 @@ def occurs(
 
 @dataclass
 class Fibre:
-    """The tables with told values; answers are kept by what is left after the removed part.
+    """The tables with published values; answers are kept by what is left after the removed part.
 
     Examples
     --------
@@ -120,7 +120,7 @@ class Fibre:
     """
 
     matrix: Ints
-    told: tuple[int | None, ...]
+    values: tuple[int | None, ...]
     capacity: int | None
     bounds: CellBounds
     rows: Ints
@@ -130,10 +130,10 @@ class Fibre:
     @staticmethod
     def of(matrix: Ints, values: Sequence[int | None], capacity: int | None) -> Fibre:
         """Read values and capacity, and bound the cells."""
-        told = read_values(values, matrix.shape[0])
+        published = read_values(values, matrix.shape[0])
         room = read_capacity(capacity)
-        rows, wanted = told_rows(matrix, told)
-        return Fibre(matrix, told, room, presolve_values(matrix, told, room), rows, wanted)
+        rows, wanted = published_rows(matrix, published)
+        return Fibre(matrix, published, room, presolve_values(matrix, published, room), rows, wanted)
 
     def within_bounds(self, moves: Ints) -> Ints:
         """Drop the moves that a cell's bounds or a row of counts already forbid."""
@@ -265,7 +265,7 @@ def moves_with_values(
 
 
 def _records(fibre: Fibre) -> int | None:
-    """Records that are not fixed by the lower bounds, when the told values determine their number."""
+    """Records that are not fixed by the lower bounds, when the published values determine their number."""
     kept = list(fibre.bounds.kept)
     total = record_total(np.ascontiguousarray(fibre.rows[:, kept]))
     if total is None:
@@ -376,7 +376,7 @@ def _candidates(
     elif moves is None:
         return moves_with_values(
             fibre.matrix,
-            fibre.told,
+            fibre.values,
             fibre.capacity,
             at_most_records=at_most,
             max_moves=max_moves,
@@ -419,7 +419,7 @@ def _descend(
                 fibre.matrix,
                 moves[i],
                 capacity=fibre.capacity,
-                values=fibre.told,
+                values=fibre.values,
                 effort=effort,
             )
         if not answer.possible:

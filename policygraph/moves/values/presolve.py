@@ -41,7 +41,7 @@ class CellBounds:
 
 
 def read_values(values: Any, rows: int) -> tuple[int | None, ...]:
-    """Read one published value for each row; None where it is not told.
+    """Read one published value for each row; None where it is not published.
 
     Examples
     --------
@@ -51,14 +51,14 @@ def read_values(values: Any, rows: int) -> tuple[int | None, ...]:
     listed = list(values)
     if len(listed) != rows:
         raise InputError(
-            f"{len(listed)} values: expected {rows}, one for each row of the matrix (None where not told).",
+            f"{len(listed)} values: expected {rows}, one for each row of the matrix (None where not published).",
             code="values.length",
             value=values,
         )
     for value in listed:
         if value is not None and (isinstance(value, bool) or not hasattr(value, "__index__")):
             raise InputError(
-                f"value {value!r}: expected an integer, or None where the value is not told.",
+                f"value {value!r}: expected an integer, or None where the value is not published.",
                 code="values.not-integer",
                 value=value,
             )
@@ -73,7 +73,7 @@ def presolve_values(matrix: Any, values: Sequence[int | None], capacity: int | N
     matrix
         Integer constraint matrix, one column for each cell.
     values
-        Published value of each row, None where it is not told.
+        Published value of each row, None where it is not published.
     capacity
         Most records of a cell; None for no limit.
 
@@ -103,13 +103,13 @@ def presolve_values(matrix: Any, values: Sequence[int | None], capacity: int | N
     (docs/explanation/proofs/published-values.md, section 2).
     """
     read = read_matrix(matrix)
-    told = read_values(values, read.shape[0])
+    published = read_values(values, read.shape[0])
     room = read_capacity(capacity)
     lower: list[int] = [0] * read.shape[1]
     upper: list[int | None] = [room] * read.shape[1]
     rows = [
         (b, [(int(j), int(read[i, j])) for j in read[i].nonzero()[0]])
-        for i, b in enumerate(told)
+        for i, b in enumerate(published)
         if b is not None
     ]
     for _ in range(MOST_ROUNDS):
@@ -177,12 +177,12 @@ def _tighten(value: int, cells: list[tuple[int, int]], lower: list[int], upper: 
     return moved
 
 
-def told_rows(matrix: Ints, values: tuple[int | None, ...]) -> tuple[Ints, list[int]]:
-    """Rows whose value is told, and these values.
+def published_rows(matrix: Ints, values: tuple[int | None, ...]) -> tuple[Ints, list[int]]:
+    """Rows whose value is published, and these values.
 
     Examples
     --------
-    >>> told_rows(read_matrix([[1, 1], [1, 0]]), (None, 2))
+    >>> published_rows(read_matrix([[1, 1], [1, 0]]), (None, 2))
     (array([[1, 0]]), [2])
     """
     where = [i for i, b in enumerate(values) if b is not None]
