@@ -114,8 +114,8 @@ def longest_disjoint(
     """
     if any(size < 0 for size in facts.sizes):
         raise InputError(f"sizes={facts.sizes}: expected numbers >= 0.", code="blowfish.sizes")
-    cap = _cap(at_most_records)
-    work = Effort() if effort is None else effort
+    cap = read_cap(at_most_records)
+    work = Effort.of(effort)
     alone = _inside(facts)
     first = next(iter(facts.crossing()), None)
     if first is None:
@@ -150,10 +150,11 @@ def longest_disjoint(
     return Bracket(upper, value, _move(facts, best) if best else None, "disjoint counts", reason)
 
 
-def _cap(at_most_records: int | None) -> int | None:
+def read_cap(at_most_records: int | None) -> int | None:
+    """Read the cap on records added and on records removed: None, or an integer >= 1."""
     if at_most_records is not None and at_most_records < 1:
         raise InputError(
-            f"at_most_records={at_most_records}: expected an integer >= 1, or None.",
+            f"at_most_records={at_most_records}: expected an integer >= 1, or None for no cap.",
             code="blowfish.cap",
             at_most_records=at_most_records,
         )

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from policygraph.effort import Effort
-from policygraph.errors import InputError, RefusedError
+from policygraph.errors import RefusedError
 from policygraph.exact import brief
-from policygraph.moves.blowfish.disjoint import ClassFacts, longest_disjoint
+from policygraph.moves.blowfish.disjoint import ClassFacts, longest_disjoint, read_cap
 from policygraph.moves.blowfish.minimal import (
     affinely_independent,
     block_bound,
@@ -94,7 +94,7 @@ def blowfish_moves(
     (6, 4)
     """
     problem = blowfish_problem(matrix, adjacency, bottom=bottom)
-    work, cap = Effort() if effort is None else effort, _cap(at_most_records)
+    work, cap = Effort.of(effort), read_cap(at_most_records)
     realiser = Realiser(problem, "l1", per_class=problem.vertices)
     seen: set[Vector] = set()
     possible = None if cap is None else capped_changes(problem, cap)
@@ -164,7 +164,7 @@ def longest_blowfish(
     over all changes within the cap that keep the facts bounds them from above.
     """
     problem = blowfish_problem(matrix, adjacency, bottom=bottom, query=query, norm=norm)
-    work, cap = Effort() if effort is None else effort, _cap(at_most_records)
+    work, cap = Effort.of(effort), read_cap(at_most_records)
     if not problem.adjacency.any():
         return Bracket(0, 0, None, "no secret pairs", "Without secret pairs no two data sets are neighbours.")
     points = problem.class_columns
@@ -343,13 +343,3 @@ def _witness(problem: BlowfishProblem, transitions: tuple[Transition, ...]) -> B
 
 def _transitions(witness: BlowfishMove) -> tuple[Transition, ...]:
     return tuple((int(x), int(y)) for x, y in witness.transitions)  # type: ignore[call-overload]
-
-
-def _cap(at_most_records: int | None) -> int | None:
-    if at_most_records is not None and at_most_records < 1:
-        raise InputError(
-            f"at_most_records={at_most_records}: expected an integer >= 1, or None for no cap.",
-            code="blowfish.cap",
-            at_most_records=at_most_records,
-        )
-    return at_most_records

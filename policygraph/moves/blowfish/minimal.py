@@ -104,7 +104,7 @@ def minimal_sums(
     """
     if not vectors:
         return
-    work = Effort() if effort is None else effort
+    work = Effort.of(effort)
     limit = length_bound(vectors)[0]
     limit = limit if longest is None else min(longest, limit)
     done, band = 1, min(4, limit)

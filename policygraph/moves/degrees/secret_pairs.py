@@ -95,7 +95,7 @@ def find_repair(
         program.add(zip(used.tolist(), row[used].tolist()), 0, 0)
     places = np.searchsorted(free, changed).tolist()
     program.add(dict.fromkeys(places, 1), 1, len(changed) - 1)
-    answer = program.find(Effort(REPAIR) if effort is None else effort.at_most(REPAIR))
+    answer = program.find(Effort.of(effort, usual=REPAIR).at_most(REPAIR))
     if answer.status == "unknown":
         raise _undecided("the solver did not settle it with the effort it may spend.")
     return answer.status == "found"

@@ -94,7 +94,7 @@ def graver_basis(
     merged moves are spread over the cells of each class. Proofs: ``docs/explanation/proofs/graver.md``.
     """
     rows = as_integer_matrix(matrix)
-    limits = Limits(max_moves, Effort() if effort is None else effort, max_norm)
+    limits = Limits(max_moves, Effort.of(effort), max_norm)
     merged, classes = merged_basis(rows, capacity, limits, symmetries)
     return _ordered(_spread(merged, classes, rows.shape[1], capacity, limits))
 

@@ -292,7 +292,7 @@ def longest_move(
     rows = as_integer_matrix(matrix)
     n = rows.shape[1]
     measure = _measure(n, weights, query, norm)
-    work = Effort() if effort is None else effort
+    work = Effort.of(effort)
     ceiling = _ceiling(rows, capacity, measure, work)
     best, complete = ceiling.witness, False
     if not (measure.plain and measure.of(best) == ceiling.length):

@@ -62,7 +62,7 @@ def is_minimal(
         return False
     if capacity is not None and max(abs(value) for value in vector.tolist()) > capacity:
         return False
-    return _search(rows, vector, _some(effort)) is None
+    return _search(rows, vector, Effort.of(effort)) is None
 
 
 def find_smaller(matrix: npt.ArrayLike, move: npt.ArrayLike, *, effort: Effort | None = None) -> Longs | None:
@@ -106,7 +106,7 @@ def find_smaller(matrix: npt.ArrayLike, move: npt.ArrayLike, *, effort: Effort |
             "The vector is no move: matrix @ move is not zero. Give a change that keeps all constraints.",
             code="moves.not-in-kernel",
         )
-    return _search(rows, vector, _some(effort))
+    return _search(rows, vector, Effort.of(effort))
 
 
 def decompose(matrix: npt.ArrayLike, move: npt.ArrayLike, *, effort: Effort | None = None) -> list[Longs]:
@@ -145,7 +145,7 @@ def decompose(matrix: npt.ArrayLike, move: npt.ArrayLike, *, effort: Effort | No
             code="moves.not-in-kernel",
         )
     parts: list[Longs] = []
-    work = _some(effort)
+    work = Effort.of(effort)
     pending = [vector] if np.any(vector) else []
     while pending:
         whole = pending.pop()
@@ -162,10 +162,6 @@ def decompose(matrix: npt.ArrayLike, move: npt.ArrayLike, *, effort: Effort | No
         if np.any(rest):
             pending.append(rest)
     return sorted(parts, key=lambda part: [-value for value in np.abs(part).tolist()])
-
-
-def _some(effort: Effort | None) -> Effort:
-    return Effort() if effort is None else effort
 
 
 def _pieces(rows: Objects, whole: Objects, effort: Effort) -> list[Longs]:

@@ -215,7 +215,7 @@ def list_group(generators: Longs, limit: int, effort: Effort | None = None) -> L
     >>> list_group(np.array([[1, 0, 2], [0, 2, 1]]), 10).shape
     (6, 3)
     """
-    n, work = generators.shape[1], Effort() if effort is None else effort
+    n, work = generators.shape[1], Effort.of(effort)
     tried = len(generators) + 1
     for fixed in range(n + 1):
         kept = [p for p in generators if np.array_equal(p[:fixed], np.arange(fixed))]

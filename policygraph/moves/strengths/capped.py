@@ -305,7 +305,7 @@ def longest_by_cuts(
     When the longest vector is a sum of smaller moves, every vector that contains one of these parts is that part
     itself, which is weighed, or not minimal; cutting off the vectors that contain it loses nothing.
     """
-    work = Effort() if effort is None else effort
+    work = Effort.of(effort)
     try:
         search = _Cuts(matrix, cap, query, capacity, work)
     except RefusedError as late:
@@ -501,7 +501,7 @@ def capped_moves(
     room = read_capacity(capacity)
     if cap == 0 or room == 0:
         return np.zeros((0, read.shape[1]), dtype=np.int64)
-    limits = ListingLimits(max_moves, Effort() if effort is None else effort)
+    limits = ListingLimits(max_moves, Effort.of(effort))
     groups = classes_of(read)
     limits.check(0, read.size // 100)
     rows = list(_simple_moves(groups, read.shape[1], limits))
@@ -589,7 +589,7 @@ def longest_capped(
     wanted = read_query(query, read.shape[1])
     kind = read_norm(norm)
     room = read_capacity(capacity)
-    work = Effort() if effort is None else effort
+    work = Effort.of(effort)
     copies = (1 if wanted is not None else 2) if room is None else max(2, -(-cap // max(room, 1)))
     kept = representatives(read, wanted, copies)
     small = np.ascontiguousarray(read[:, kept])

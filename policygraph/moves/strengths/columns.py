@@ -340,6 +340,21 @@ def lengths(query: Ints | None, moves: Ints, norm: Norm) -> npt.NDArray[Any]:
     return result
 
 
+def within_cap(moves: Ints, cap: int | None) -> Ints:
+    """The moves, one per row, that add at most ``cap`` records and remove at most ``cap``.
+
+    Examples
+    --------
+    >>> within_cap(np.array([[1, -1, 0], [1, 1, -2]]), 1).tolist()
+    [[1, -1, 0]]
+    """
+    if cap is None:
+        return moves
+    added, removed = np.maximum(moves, 0).sum(axis=1), np.maximum(-moves, 0).sum(axis=1)
+    kept: Ints = moves[np.maximum(added, removed) <= cap]
+    return kept
+
+
 def removed_part(move: Ints) -> Ints:
     """The records a move removes; the smallest table on which it can happen.
 

@@ -305,7 +305,7 @@ def longest_markov(
     ceiling = _four_columns(wanted, kept, kind)
     small = np.ascontiguousarray(read[:, kept])
     answer = None if wanted is None else np.ascontiguousarray(wanted[:, kept])
-    work = Effort() if effort is None else effort
+    work = Effort.of(effort)
     try:
         best, move, bound, complete = _longest(small, answer, kind, ceiling, work)
     except RefusedError as refusal:

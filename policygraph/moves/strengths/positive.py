@@ -56,7 +56,7 @@ class Points:
         """Find a point, prove that there is none, or give up when the effort is spent (None: no end)."""
         if any(u is not None and u < low for low, u in zip(self.lower, self.upper)):
             return "none", None
-        work = Effort() if effort is None else effort
+        work = Effort.of(effort)
         if work.done:
             return "unknown", None
         work.spend(200 + self.matrix.size // 5 + 10 * sum(map(len, self.clauses)))
@@ -447,7 +447,7 @@ def positive_moves(
     listed = read_matrix(moves, "moves", read.shape[1])
     room = read_capacity(capacity)
     known = _Known(listed if basis is None else read_matrix(basis, "basis", read.shape[1]))
-    work = Effort() if effort is None else effort
+    work = Effort.of(effort)
     kept = [
         i for i, g in enumerate(listed) if _decide(read, g, known, room, basis is not None, work).possible
     ]
@@ -573,7 +573,7 @@ def longest_positive(
     kind = read_norm(norm)
     room = read_capacity(capacity)
     known = _Known(listed if basis is None else read_matrix(basis, "basis", read.shape[1]))
-    work = Effort() if effort is None else effort
+    work = Effort.of(effort)
     values = lengths(wanted, listed, kind)
     upper: int | None = None
     reason = "moves were taken from the longest down; every longer one is positive on no table"

@@ -134,7 +134,7 @@ def longest_circuit(
     blocks = list(cast(Iterator[set[int]], nx.biconnected_components(whole)))
     best: list[int] = []
     upper = lower
-    work = Effort() if effort is None else effort
+    work = Effort.of(effort)
     for block in sorted((b for b in blocks if len(b) >= 3), key=lambda b: (-bound(b), min(b))):
         limit = bound(block)
         reached = max(lower, len(best))
@@ -486,9 +486,7 @@ def longest_with_forbidden(
     if len(best) < upper and len(core) ** 2 // 4 <= _EXPLICIT:
         members = set(core)
         explicit = {u: {v for v in members if v != u and graph.adjacent(u, v)} for u in core}
-        longer, upper = longest_circuit(
-            explicit, len(best), graph.bound, Effort(SEARCH) if effort is None else effort
-        )
+        longer, upper = longest_circuit(explicit, len(best), graph.bound, Effort.of(effort, usual=SEARCH))
         if longer:
             best = graph.move(longer)
     return Bracket(

@@ -31,6 +31,7 @@ from policygraph.moves.strengths.columns import (
     read_vector,
     record_total,
     removed_part,
+    within_cap,
     witness_of,
 )
 from policygraph.moves.strengths.markov import is_markov, markov_moves
@@ -256,9 +257,7 @@ def moves_with_values(
         found = capped_moves(small, cap, largest, max_moves=max_moves, effort=effort)
     else:
         found = graver_basis(small, capacity=largest, max_moves=max_moves, effort=effort)
-    if at_most_records is not None:
-        sides = np.maximum(np.maximum(found, 0).sum(axis=1), np.maximum(-found, 0).sum(axis=1))
-        found = found[sides <= at_most_records]
+    found = within_cap(found, at_most_records)
     whole = np.zeros((len(found), read.shape[1]), dtype=np.int64)
     whole[:, kept] = found
     return fibre.within_bounds(whole)
@@ -343,7 +342,7 @@ def longest_with_values(
     read = read_matrix(matrix)
     wanted = read_query(query, read.shape[1])
     kind = read_norm(norm)
-    work = Effort() if effort is None else effort
+    work = Effort.of(effort)
     fibre = Fibre.of(read, values, capacity)
     if fibre.allows(np.zeros(read.shape[1], dtype=np.int64), work).status == "no":
         raise ConstraintError(
@@ -386,10 +385,7 @@ def _candidates(
         listed = read_matrix(moves, "moves", cells)
         if strength == "markov":
             listed = listed[[is_markov(g) for g in listed]]
-    if at_most is not None:
-        sides = np.maximum(np.maximum(listed, 0).sum(axis=1), np.maximum(-listed, 0).sum(axis=1))
-        listed = listed[sides <= at_most]
-    return fibre.within_bounds(listed)
+    return fibre.within_bounds(within_cap(listed, at_most))
 
 
 def _within(moves: Iterator[Ints], most: int, effort: Effort) -> Iterator[Ints]:

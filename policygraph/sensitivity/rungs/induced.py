@@ -364,6 +364,7 @@ def _listed(problem: _Matrices, policy: Policy, effort: Effort) -> tuple[Ints, I
     """Moves of a strength and cap that are found by listing."""
     from policygraph.moves.graver.basis import graver_basis
     from policygraph.moves.strengths import markov
+    from policygraph.moves.strengths.columns import within_cap
 
     cap = policy.at_most_records
     if policy.strength == "markov":
@@ -378,7 +379,7 @@ def _listed(problem: _Matrices, policy: Policy, effort: Effort) -> tuple[Ints, I
                     code="moves.cap-deadline",
                 )
         moves = np.array(found, dtype=np.int64).reshape(len(found), len(problem.cells))
-        return _capped(moves, cap), None
+        return within_cap(moves, cap), None
     basis = graver_basis(
         problem.matrix,
         capacity=problem.capacity,
@@ -386,16 +387,7 @@ def _listed(problem: _Matrices, policy: Policy, effort: Effort) -> tuple[Ints, I
         effort=effort,
         symmetries=problem.symmetries,
     )
-    return _capped(basis, cap), basis
-
-
-def _capped(moves: Ints, cap: int | None) -> Ints:
-    if cap is None:
-        return moves
-    added = np.maximum(moves, 0).sum(axis=1)
-    removed = np.maximum(-moves, 0).sum(axis=1)
-    kept: Ints = moves[np.maximum(added, removed) <= cap]
-    return kept
+    return within_cap(basis, cap), basis
 
 
 def _longest_of(problem: _Matrices, moves: Ints, norm: Norm) -> Bracket[Witness]:
