@@ -22,6 +22,8 @@ FORM = re.compile(r"[a-z0-9]+(\.[a-z0-9]+(-[a-z0-9]+)*)")
 COMPOSED = {
     ("curator/ledger/store.py", "f'ledger.{case}'"): {f"ledger.{case}" for case, _ in store._ADVICE.values()}
     | {"ledger.failed"},
+    ("linalg.py", "code or 'moves.matrix-shape'"): {"moves.matrix-shape"},
+    ("linalg.py", "code or 'moves.matrix-entry'"): {"moves.matrix-entry"},
     ("moves/blowfish/problem.py", "f'blowfish.{name}'"): {"blowfish.matrix", "blowfish.query"},
 }
 
