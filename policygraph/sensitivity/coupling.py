@@ -149,7 +149,10 @@ class MoveCover:
         [(0,), (0, 1), (1,), (1, 2), (2,)]
         """
         marks = np.stack([self.touched(part) for part in parts], axis=1)
-        return sorted(tuple(np.flatnonzero(row).tolist()) for row in np.unique(marks, axis=0) if row.any())
+        packed = np.packbits(marks[marks.any(axis=1)], axis=1)
+        kinds = np.unique(packed.view(np.dtype((np.void, packed.shape[1]))).ravel())
+        rows = np.unpackbits(kinds.view(np.uint8).reshape(len(kinds), -1), axis=1)
+        return sorted(tuple(np.flatnonzero(row).tolist()) for row in rows)
 
     def coupling(self, first: npt.ArrayLike, second: npt.ArrayLike) -> Coupling:
         """Whether a move can touch two parts, with a move that does where one is known."""
