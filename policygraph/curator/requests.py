@@ -28,7 +28,6 @@ from policygraph.curator.histogram import DENSE, Histogram, MeasuredCounts, dige
 from policygraph.curator.ledger.accounts import request_fingerprint
 from policygraph.curator.noise.rng import Rng
 from policygraph.errors import DataError, InputError
-from policygraph.mechanisms.additive import Additive
 from policygraph.mechanisms.base import Calibrated
 from policygraph.model.domain import Network
 from policygraph.model.loss import Loss
@@ -223,8 +222,8 @@ def _name(kind: type) -> str:
 def cells_looked_at(ready: Calibrated) -> npt.NDArray[np.int64] | None:
     """The cells that alone decide what a mechanism lets out, beside numbers that are equal for all neighbours; None: any cell may.
 
-    Only for mechanisms and queries of the library of which this is known: independent noise on the answers of a matrix, which are
-    sums over the cells with a column that is not zero.
+    Only for mechanisms of the library that the gate draws for, without a runner, and that measure a matrix: the gate answers it, with noise, and
+    nothing else but numbers that no move changes. The answers are sums over the cells with a column that is not zero.
 
     Examples
     --------
@@ -234,13 +233,14 @@ def cells_looked_at(ready: Calibrated) -> npt.NDArray[np.int64] | None:
     >>> cells_looked_at(pg.Laplace().calibrate(query, pg.Policy(domain), pg.Epsilon(1)))
     array([1, 2])
     """
-    query = ready.query
-    if not (isinstance(ready, Additive) and _ours(type(ready)) and type(query) is MatrixQuery):
+    measure = ready.measure
+    if ready.runner or not _ours(type(ready)) or type(measure) is not MatrixQuery:
         return None
-    if query.domain.size > CELLS:
+    size = measure.domain.size
+    if size > CELLS or size != ready.policy.domain.size:
         return None
-    found = np.flatnonzero(query.column_norms(np.arange(query.domain.size), "l1"))
-    return None if len(found) == query.domain.size else found
+    found = np.flatnonzero(measure.column_norms(np.arange(size), "l1"))
+    return None if len(found) == size else found
 
 
 class Fingerprinted(Protocol):
