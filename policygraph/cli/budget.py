@@ -93,7 +93,8 @@ def _account(book: Ledger | None, dataset: str) -> tuple[str, bool]:
 
     A path that leads nowhere is a slip of the keyboard: as a new name it would carry a limit that no release ever meets.
     """
-    from policygraph.curator.counting.source import check_plain, open_source
+    from policygraph.curator.counting.opening import open_source
+    from policygraph.curator.counting.source import check_plain
     from policygraph.curator.histogram import named
     from policygraph.curator.requests import files_by_bytes
 

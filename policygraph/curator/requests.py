@@ -20,9 +20,10 @@ import numpy.typing as npt
 
 from policygraph.curator.counting import is_histogram, read_data
 from policygraph.curator.counting.files import fetched, folders_of, resolve_all
+from policygraph.curator.counting.opening import open_source
 from policygraph.curator.counting.reading import Files, are_paths, how_read, is_database
 from policygraph.curator.counting.source import Source as Records
-from policygraph.curator.counting.source import open_source, stamps_of
+from policygraph.curator.counting.source import stamps_of
 from policygraph.curator.counting.tables import count_measure
 from policygraph.curator.histogram import DENSE, Histogram, MeasuredCounts, digest
 from policygraph.curator.ledger.accounts import request_fingerprint

@@ -1173,7 +1173,7 @@ def test_only_base_tables_of_a_database_are_read(tmp_path: Path) -> None:
 
 
 def test_the_engine_neither_loads_code_nor_opens_other_files(tmp_path: Path) -> None:
-    from policygraph.curator.counting.source import open_source
+    from policygraph.curator.counting.opening import open_source
 
     path = people(tmp_path)
     other = people(tmp_path / "other")

@@ -16,6 +16,7 @@ import numpy as np
 from policygraph.curator.counting import sql
 from policygraph.curator.counting.files import csv_source, fetched, resolve_all
 from policygraph.curator.counting.labels import coder
+from policygraph.curator.counting.opening import open_source
 from policygraph.curator.counting.reading import Files, are_paths, is_database, suffix_of
 from policygraph.curator.counting.source import (
     TABLE,
@@ -23,7 +24,6 @@ from policygraph.curator.counting.source import (
     connect,
     escaped,
     locked,
-    open_source,
     selected,
     stamps_of,
 )

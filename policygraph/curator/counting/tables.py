@@ -16,7 +16,8 @@ import numpy as np
 
 from policygraph.curator.counting import sql
 from policygraph.curator.counting.labels import EXACT, Coder, coder
-from policygraph.curator.counting.source import TABLE, Source, open_source
+from policygraph.curator.counting.opening import open_source
+from policygraph.curator.counting.source import TABLE, Source
 from policygraph.curator.counting.values import WHOLE, is_number, number, parts, plain, printed
 from policygraph.curator.histogram import DENSE, Histogram, Ints, MeasuredCounts, check_sums, named
 from policygraph.errors import DataError, InputError
