@@ -43,7 +43,8 @@ from policygraph.model.loss import Epsilon, Loss, Rho
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.sensitivity.certificate import Sensitivity
-from policygraph.transforms.cuboids.choose import Choice, Strategy
+from policygraph.transforms.cuboids.choose import Choice
+from policygraph.transforms.cuboids.choose import CubeStrategy as Strategy
 from policygraph.transforms.incidence.base import Reduction
 
 __all__ = [

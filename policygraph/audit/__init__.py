@@ -1,8 +1,7 @@
 """Finds leaks in any mechanism; start at ``harness``, or at ``exact`` for what needs no sampling."""
 
 from policygraph.audit.draws import noisy_many
-from policygraph.audit.enumeration import exact_audit
-from policygraph.audit.exact import ExactReport, exact_check, exact_epsilon, exact_loss
+from policygraph.audit.exact import ExactReport, exact_audit, exact_check, exact_epsilon, exact_loss
 from policygraph.audit.harness import audit
 from policygraph.audit.pairs import Pair, neighbour_pairs
 from policygraph.audit.report import AuditReport, Finding

@@ -16,8 +16,6 @@ from policygraph.errors import InputError
 from policygraph.exact import Exact
 from policygraph.model.loss import Epsilon, EpsilonDelta, Rho, Target
 
-__all__ = ["Claim", "binomial_bounds", "rough_bounds"]
-
 Floats = npt.NDArray[np.float64]
 
 _SLACK = 1e-9

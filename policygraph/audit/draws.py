@@ -20,8 +20,6 @@ from policygraph.mechanisms.additive import Additive
 from policygraph.mechanisms.base import Calibrated
 from policygraph.model.queries.base import Part, Query
 
-__all__ = ["Outputs", "RandomnessKind", "Subject", "noisy_many"]
-
 Ints = npt.NDArray[np.int64]
 RandomnessKind = Literal["rng", "numpy", "source"]
 """What a callable is given; ``source`` is the former name of ``rng``."""

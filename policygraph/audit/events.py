@@ -16,8 +16,6 @@ from policygraph.audit.bounds import Claim, rough_bounds
 from policygraph.audit.draws import Ints, Outputs
 from policygraph.audit.statistics import Statistic
 
-__all__ = ["Event", "Promising", "best_events"]
-
 Values = npt.NDArray[Any]
 
 TAILS = 64

@@ -27,8 +27,6 @@ from policygraph.model.node_privacy import NodePrivacy
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 
-__all__ = ["audit"]
-
 TESTS = 6
 """Events tested at most; few, so that each keeps most of the confidence."""
 FEWEST = 200

@@ -24,16 +24,6 @@ from policygraph.moves.degrees.secret_pairs import secret_cells
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.request import current, proved
 
-__all__ = [
-    "Pair",
-    "candidate_moves",
-    "listed_moves",
-    "neighbour_pairs",
-    "on_base",
-    "read_pairs",
-    "statistic_pairs",
-]
-
 Ints = npt.NDArray[np.int64]
 
 LISTED_CELLS = 64

@@ -8,8 +8,6 @@ from typing import Any
 from policygraph.audit.bounds import Claim
 from policygraph.audit.pairs import Pair
 
-__all__ = ["AuditReport", "Finding"]
-
 
 @dataclass(frozen=True, eq=False)
 class Finding:

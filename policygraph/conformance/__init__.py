@@ -4,11 +4,13 @@ A mechanism, a cube strategy, a reduction or a partitioner written outside the l
 The checks try what can be tried on small cases; a proof they are not.
 """
 
-from policygraph.conformance.mechanisms import check_mechanism
-from policygraph.conformance.partitioners import check_partitioner
-from policygraph.conformance.reductions import check_reduction
+from policygraph.conformance.contracts import (
+    check_mechanism,
+    check_partitioner,
+    check_reduction,
+    check_strategy,
+)
 from policygraph.conformance.report import CheckedRule, Conformance
-from policygraph.conformance.strategies import check_strategy
 
 __all__ = [
     "CheckedRule",

@@ -8,8 +8,6 @@ from typing import Any
 
 from policygraph.errors import PolicyGraphError
 
-__all__ = ["CheckedRule", "Conformance", "Trial", "refused", "tried"]
-
 Trial = Callable[[], str | None]
 
 

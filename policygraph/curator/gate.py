@@ -24,9 +24,6 @@ from policygraph.model.queries.measures import MeasureQuery
 from policygraph.release.release import Randomness, Release
 from policygraph.sensitivity.request import proved
 
-__all__ = ["Outputs", "Runner", "check", "draw", "most_bytes", "register_runner", "run", "sample"]
-
-
 Outputs = npt.NDArray[Any] | list[Ints]
 """Independent outputs, one for each run: the rows of an array, or arrays of different lengths."""
 

@@ -22,8 +22,6 @@ from policygraph.model.queries.base import Query
 from policygraph.model.queries.measures import MeasureQuery
 from policygraph.transforms.cuboids.lattice import Lattice, batches, grouped
 
-__all__ = ["DENSE", "Data", "Histogram", "Ints", "MeasuredCounts", "check_sums", "digest", "named"]
-
 Ints = npt.NDArray[np.int64]
 DENSE = 10**8
 """Most cells of a vector that is held in memory (800 MB)."""

@@ -27,8 +27,6 @@ from policygraph.model.queries.base import Query
 from policygraph.model.queries.measures import MeasureQuery
 from policygraph.release.release import Release
 
-__all__ = ["Outcome", "calibrated", "check_kinds", "check_mechanism", "find_account", "perform", "rng_of"]
-
 ASKED = "Asked for:"
 APART = "This charge is not added to charges"
 

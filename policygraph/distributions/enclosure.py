@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-__all__ = ["Weights", "exp_neg", "gaussian_weights", "geometric_weights"]
-
 
 @dataclass(frozen=True)
 class Weights:

@@ -15,20 +15,6 @@ from math import exp, isqrt, log, log2
 from policygraph.distributions.enclosure import Weights, exp_neg, gaussian_weights, geometric_weights
 from policygraph.errors import InputError, RefusedError
 
-__all__ = [
-    "DiscreteGaussian",
-    "Distribution",
-    "GaussianBeyond",
-    "GaussianTail",
-    "LaplaceTail",
-    "PassingCount",
-    "Tail",
-    "TruncatedGeometric",
-    "TwoSidedGeometric",
-    "expected_passing",
-    "thresholds",
-]
-
 LISTED = 4096
 """Blocks of at most so many cells have all their weights listed."""
 MOST_SIGMA_SQUARED = 1 << 28

@@ -15,17 +15,6 @@ from policygraph.distributions.integers import DiscreteGaussian
 from policygraph.errors import InputError
 from policygraph.exact import Exact, as_fraction, show
 
-__all__ = [
-    "gaussian_pmf",
-    "gaussian_pmf_bounds",
-    "gaussian_quantile",
-    "gaussian_variance",
-    "laplace_pmf",
-    "laplace_pmf_bounds",
-    "laplace_quantile",
-    "laplace_variance",
-]
-
 _SUMMED = 1 << 20
 """sigma**2 up to which Gaussian quantiles are computed by exact sums."""
 

@@ -14,20 +14,6 @@ from policygraph.distributions.moments import (
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import Exact, as_fraction, show
 
-__all__ = [
-    "GAUSSIAN",
-    "LAPLACE",
-    "MAX_SCALE",
-    "MAX_SIGMA_SQUARED",
-    "NOISE_BITS",
-    "NONE",
-    "Noise",
-    "check_scale",
-    "check_sigma_squared",
-    "gaussian_noise",
-    "laplace_noise",
-]
-
 LAPLACE, GAUSSIAN, NONE = "discrete Laplace", "discrete Gaussian", "none"
 """The distributions that are added to numbers, as records name them."""
 

@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from policygraph.distributions.moments import gaussian_quantile, laplace_quantile
 
-__all__ = ["real_within", "sum_within"]
-
 Floats = npt.NDArray[np.float64]
 
 SHARE = Fraction(95, 100)

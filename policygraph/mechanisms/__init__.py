@@ -10,8 +10,8 @@ from policygraph.mechanisms.measured import Measured, MeasuredNoise
 from policygraph.mechanisms.partitioned.mechanism import Partitioned
 from policygraph.mechanisms.sparse import Sparse, SparseNoise
 from policygraph.mechanisms.strategy.mechanism import MatrixMechanism
-from policygraph.mechanisms.transformed.any import Transformed
 from policygraph.mechanisms.transformed.mechanism import (
+    Transformed,
     TransformedConsistent,
     TransformedGaussian,
     TransformedLaplace,

@@ -19,8 +19,6 @@ from policygraph.model.queries.base import Query
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.rungs.determined import PUBLIC
 
-__all__ = ["Additive", "Gaussian", "Laplace", "for_loss"]
-
 
 @dataclass(frozen=True)
 class Additive(Calibrated):

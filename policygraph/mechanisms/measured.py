@@ -37,11 +37,9 @@ from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.model.queries.measures import MeasureQuery
 from policygraph.release.release import Randomness, Table
 from policygraph.sensitivity.certificate import Sensitivity
-from policygraph.transforms.cuboids.choose import Choice, Strategy
+from policygraph.transforms.cuboids.choose import Choice, CubeStrategy
 from policygraph.transforms.cuboids.costs import known_cuboids
 from policygraph.transforms.cuboids.lattice import Lattice
-
-__all__ = ["Measured", "MeasuredNoise"]
 
 MOST_WEIGHT = 256
 """Weights of tables are rounded to at most this, which costs less than 1 % of accuracy."""
@@ -297,7 +295,7 @@ class Measured(Mechanism):
     (Fraction(2000, 1), 2.83)
     """
 
-    strategy: Strategy | str | None = None
+    strategy: CubeStrategy | str | None = None
     name: str = "Measured"
 
     def calibrate(

@@ -27,8 +27,6 @@ from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.release.release import Randomness, Release, Table
 from policygraph.sensitivity.certificate import Sensitivity
 
-__all__ = ["Sparse", "SparseNoise"]
-
 MOST_SHOWN = 10_000_000
 """Most empty cells that may be expected to pass the threshold."""
 MOST_CODED = 1_000_000

@@ -32,8 +32,6 @@ from policygraph.release.release import Randomness
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.statistics import StatisticBound, statistic_bound
 
-__all__ = ["CalibratedStatistic", "StatisticNoise"]
-
 
 @dataclass(frozen=True)
 class CalibratedStatistic(Calibrated):

@@ -25,8 +25,6 @@ from policygraph.errors import InputError, PolicyGraphError
 from policygraph.output import replacing, write_all
 from policygraph.sensitivity.certificate import Sensitivity
 
-__all__ = ["NOT_PRIVATE", "Randomness", "Release", "Table"]
-
 NOT_PRIVATE = "NOT PRIVATE: the noise came from a seeded source and can be recomputed"
 METADATA = b"policygraph"
 Floats = npt.NDArray[np.float64]

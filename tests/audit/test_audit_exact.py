@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import policygraph as pg
 from policygraph.audit import exact_audit, exact_check, exact_epsilon, exact_loss
-from policygraph.audit.enumeration import small_tables
+from policygraph.audit.exact import small_tables
 from policygraph.distributions.moments import gaussian_pmf_bounds, laplace_pmf_bounds
 from tests.broken import additive
 from tests.oracles import audits as oracle

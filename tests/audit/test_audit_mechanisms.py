@@ -20,7 +20,7 @@ from policygraph.mechanisms.additive import Additive
 from policygraph.mechanisms.partitioned import Partition
 from policygraph.mechanisms.partitioned.partitioners.base import Chooser, Partitioner
 from policygraph.model.queries.network_statistics import NetworkStatistic
-from policygraph.transforms.cuboids.choose import Strategy
+from policygraph.transforms.cuboids.choose import CubeStrategy
 from tests.audit.audited import COUNT, MECHANISMS
 from tests.broken import BROKEN, dawa
 from tests.gate import noisy, noisy_many
@@ -112,7 +112,7 @@ def reached(value, kinds, seen):
 
 
 def test_every_mechanism_of_the_library_is_audited():
-    kinds = (Mechanism, Calibrated, Partitioner, Chooser, Strategy, NetworkStatistic)
+    kinds = (Mechanism, Calibrated, Partitioner, Chooser, CubeStrategy, NetworkStatistic)
     seen = {}
     for case in MECHANISMS:
         ready = case.ready()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import policygraph as pg
 from policygraph.cli.app import run
 from policygraph.curator.histogram import named
-from policygraph.curator.online_rule import Rule, _rounded
+from policygraph.curator.online import OnlineRule, _rounded
 from policygraph.errors import BudgetError, InputError, LedgerError, RefusedError
 from policygraph.estimation.online import Measurement, combine, reach_95, variance_of
 from policygraph.transforms.cuboids.lattice import Lattice
@@ -100,7 +100,7 @@ POLICIES = [
     st.floats(0.7, 40),
 )
 def test_the_rule_takes_the_least_loss_that_is_enough(policy, kind, noises, mask, deviation):
-    rule = Rule(policy, kind, 50)
+    rule = OnlineRule(policy, kind, 50)
     now, loss = rule.decide(mask, noises, deviation, None)
     assert now == rule.variance(mask, noises)
     assert (loss is None) == (now <= deviation**2 * (1 + 1e-9))
@@ -118,7 +118,7 @@ def test_the_rule_takes_the_least_loss_that_is_enough(policy, kind, noises, mask
 
 
 def test_a_fixed_loss_is_paid_only_when_it_is_better_than_what_is_there():
-    rule = Rule(pg.Policy(domain_of((2, 3))), "epsilon", 1)
+    rule = OnlineRule(pg.Policy(domain_of((2, 3))), "epsilon", 1)
     fixed = pg.Epsilon("1/2")
     assert rule.decide(3, [], None, fixed)[1] == fixed
     there = [(3, rule.fresh(3, fixed))]
@@ -131,7 +131,7 @@ def test_a_fixed_loss_is_paid_only_when_it_is_better_than_what_is_there():
     with pytest.raises(RefusedError) as caught:
         rule.decide(3, [], 0.01, None)
     assert caught.value.code == "online.most"
-    odd = Rule(pg.Policy(domain_of((2, 3))), "epsilon", "1/3")
+    odd = OnlineRule(pg.Policy(domain_of((2, 3))), "epsilon", "1/3")
     assert odd.decide(3, [], rule.fresh(3, pg.Epsilon("1/3")) ** 0.5, None)[1] == pg.Epsilon("1/3")
 
 

@@ -15,7 +15,7 @@ from policygraph.mechanisms.base import Mechanism, certified
 from policygraph.mechanisms.partitioned import Partition
 from policygraph.mechanisms.partitioned.partitioners.base import Chooser, Partitioner
 from policygraph.model.queries.measures import MeasureQuery
-from policygraph.transforms.cuboids.choose import Choice, Strategy
+from policygraph.transforms.cuboids.choose import Choice, CubeStrategy
 from policygraph.transforms.incidence import transform
 from tests.audit.audited import MECHANISMS
 
@@ -195,7 +195,7 @@ def test_only_mechanisms_are_checked_as_mechanisms():
 
 
 @dataclass(frozen=True)
-class Both(Strategy):
+class Both(CubeStrategy):
     """The base and the total, with given weights; the total alone, if the base is left out."""
 
     weights: tuple[int, ...] = (2, 1)

@@ -14,10 +14,9 @@ import policygraph as pg
 from policygraph.errors import InputError, RefusedError
 from policygraph.mechanisms.cube import exact
 from policygraph.mechanisms.cube.cover import Covering
-from policygraph.mechanisms.cube.descent import minimise
 from policygraph.mechanisms.cube.strategies import All, Base, BMax, Fourier, PMost, Unequal, strategy_named
-from policygraph.mechanisms.cube.weighing import Weighing, rounded
-from policygraph.transforms.cuboids.choose import Strategy, Task, fitted_of
+from policygraph.mechanisms.cube.weighing import Weighing, minimise, rounded
+from policygraph.transforms.cuboids.choose import CubeStrategy, Task, fitted_of
 from policygraph.transforms.cuboids.lattice import Family, Lattice
 from tests.oracles import cubes as oracle
 
@@ -312,7 +311,7 @@ def test_fourier_on_binary_attributes_costs_half_of_the_usual_bound():
     assert uneven.gap < 1e-3
 
 
-class Alternate(Strategy):
+class Alternate(CubeStrategy):
     """A strategy of a user: every second published cuboid, and the base."""
 
     name = "alternate"

@@ -19,7 +19,7 @@ from policygraph.curator.histogram import Histogram
 from policygraph.errors import DataError, InputError, RefusedError
 from policygraph.mechanisms.base import MOST_ANSWERS
 from policygraph.mechanisms.cube import cover
-from policygraph.mechanisms.cube.unequal_bound import bound_at
+from policygraph.mechanisms.cube.unequal import bound_at
 from policygraph.mechanisms.cube.weighing import Weighing
 from policygraph.transforms.cuboids import costs as matrices
 from policygraph.transforms.cuboids.choose import Task

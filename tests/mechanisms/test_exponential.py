@@ -13,8 +13,7 @@ from policygraph.audit.harness import audit
 from policygraph.curator.runners.exponential import _uniform
 from policygraph.distributions.integers import thresholds
 from policygraph.errors import ConstraintError, InputError, RefusedError
-from policygraph.mechanisms.exponential.fibre import table_graph
-from policygraph.mechanisms.exponential.mechanism import Exponential, Layers
+from policygraph.mechanisms.exponential.mechanism import Exponential, Layers, table_graph
 from tests.gate import noisy_many
 from tests.oracles import exponential as oracle
 

@@ -19,8 +19,12 @@ from policygraph.mechanisms import Laplace, TransformedConsistent, TransformedLa
 from policygraph.mechanisms.partitioned import Partition, merge_graph, merge_policy, z_order
 from policygraph.mechanisms.partitioned.mechanism import Partitioned
 from policygraph.mechanisms.partitioned.partitioners import Intervals
-from policygraph.mechanisms.partitioned.partitioners.cheapest import cheapest_runs, cheapest_tree
-from policygraph.mechanisms.partitioned.partitioners.deviation import aligned_deviations, sliding_deviations
+from policygraph.mechanisms.partitioned.partitioners.cheapest import (
+    aligned_deviations,
+    cheapest_runs,
+    cheapest_tree,
+    sliding_deviations,
+)
 from policygraph.model.graphs import BOTTOM
 from tests.broken import dawa
 from tests.gate import chosen

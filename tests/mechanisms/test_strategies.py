@@ -22,7 +22,9 @@ from policygraph.mechanisms.strategy import (
     plain_strategies,
 )
 from policygraph.mechanisms.strategy.factors import depth
-from policygraph.mechanisms.strategy.forms import (
+from policygraph.mechanisms.strategy.mechanism import MatrixMechanism, noise_variance
+from policygraph.mechanisms.strategy.workload import (
+    Profiles,
     of_all_differences,
     of_all_pairs,
     of_all_ranges,
@@ -30,8 +32,6 @@ from policygraph.mechanisms.strategy.forms import (
     of_ranges,
     of_rows,
 )
-from policygraph.mechanisms.strategy.mechanism import MatrixMechanism, noise_variance
-from policygraph.mechanisms.strategy.profiles import Profiles
 from policygraph.model.queries import from_spec
 from policygraph.transforms.incidence import ForestTransform, spanning_transform
 from tests.gate import noisy_many

@@ -233,7 +233,7 @@ def test_a_result_that_no_clock_cut_short_does_not() -> None:
 CLOCKS = {"time", "timeit", "sched"}
 ALLOWED = {
     "effort.py": "the caller's clock",
-    "mechanisms/cube/exact.py": "hands the caller's clock to a solver",
+    "mechanisms/cube/cover.py": "hands the caller's clock to a solver",
     "compare.py": "shows how long the methods took",
 }
 """Modules that may name a clock, and what for; none of them decides on a sensitivity."""

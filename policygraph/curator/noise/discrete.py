@@ -23,8 +23,6 @@ from policygraph.distributions.noise import NOISE_BITS, check_scale, check_sigma
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import Exact
 
-__all__ = ["discrete_gaussian", "discrete_laplace", "fill"]
-
 Ints = npt.NDArray[np.int64]
 Size = int | tuple[int, ...]
 

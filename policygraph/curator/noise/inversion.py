@@ -16,8 +16,6 @@ from policygraph.curator.noise.rng import Rng, fetch
 from policygraph.distributions.integers import Distribution, thresholds
 from policygraph.errors import RefusedError
 
-__all__ = ["CHUNK", "InversionTable"]
-
 Ints = npt.NDArray[np.int64]
 
 CHUNK = 1 << 16

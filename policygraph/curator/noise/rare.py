@@ -18,8 +18,6 @@ from policygraph.curator.noise.rng import Rng, fetch
 from policygraph.distributions.integers import GaussianBeyond, GaussianTail, PassingCount, Tail
 from policygraph.distributions.noise import NOISE_BITS
 
-__all__ = ["draw_count", "draw_passing", "draw_values"]
-
 Ints = npt.NDArray[np.int64]
 _PER_BLOCK = 8
 

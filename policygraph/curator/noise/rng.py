@@ -23,7 +23,6 @@ from policygraph.release.release import Randomness, Release
 if TYPE_CHECKING:
     from policygraph.mechanisms.base import Calibrated
 
-__all__ = ["KeyedRng", "Rng", "SecureRng", "SeededRng", "default_rng", "fetch"]
 
 GATE = "policygraph.curator.gate"
 """By name: the gate is built on this module."""

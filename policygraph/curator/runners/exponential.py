@@ -10,8 +10,6 @@ from policygraph.curator.noise.rng import Rng, fetch
 from policygraph.errors import InputError
 from policygraph.mechanisms.exponential.mechanism import TableNoise
 
-__all__ = ["draw"]
-
 
 def draw(ready: TableNoise, data: Histogram, rng: Rng, n: int) -> Ints:
     """Return the answers of n tables: first the distance from the true table is drawn, then one of the tables at this distance."""

@@ -17,8 +17,6 @@ from policygraph.mechanisms.partitioned import Partition
 from policygraph.mechanisms.partitioned.mechanism import PartitionedNoise
 from policygraph.mechanisms.partitioned.partitioners.base import Chooser
 
-__all__ = ["choose", "draw"]
-
 LARGEST = 1 << 50
 """No table has so many records; below it the score of every bucket fits 64 bits with room for its noise."""
 

@@ -14,8 +14,6 @@ from policygraph.curator.noise.rare import draw_passing
 from policygraph.mechanisms.sparse import SparseNoise
 from policygraph.model.loss import Epsilon
 
-__all__ = ["draw", "most_rows"]
-
 MIXER = 0x9E3779B97F4A7C15
 
 

@@ -10,9 +10,7 @@ from policygraph.curator.gate import sample
 from policygraph.curator.histogram import Histogram
 from policygraph.curator.noise import Rng
 from policygraph.mechanisms.base import answers_of
-from policygraph.mechanisms.transformed.any import OnTransformed
-
-__all__ = ["draw"]
+from policygraph.mechanisms.transformed.mechanism import OnTransformed
 
 
 def draw(ready: OnTransformed, data: Histogram, rng: Rng, n: int) -> npt.NDArray[Any]:

@@ -11,8 +11,7 @@ from policygraph.distributions import gaussian_variance, laplace_variance
 from policygraph.errors import RefusedError
 from policygraph.mechanisms.additive import for_loss
 from policygraph.mechanisms.base import Calibrated, chosen
-from policygraph.mechanisms.constrained.coordinates import measured
-from policygraph.mechanisms.constrained.free_lattice import FreeLattice, free_lattice
+from policygraph.mechanisms.constrained.free_lattice import FreeLattice, free_lattice, measured
 from policygraph.mechanisms.constrained.mechanism import (
     Confined,
     FittedNoise,

@@ -29,8 +29,7 @@ from policygraph.mechanisms.base import (
     certified,
     check_loss,
 )
-from policygraph.mechanisms.constrained.coordinates import measured
-from policygraph.mechanisms.constrained.free_lattice import FreeLattice, free_lattice
+from policygraph.mechanisms.constrained.free_lattice import FreeLattice, free_lattice, measured
 from policygraph.model.loss import Epsilon, Loss
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Part, Query
@@ -38,8 +37,6 @@ from policygraph.model.queries.matrices import MatrixQuery
 from policygraph.release.release import Randomness
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.request import asking, proved
-
-__all__ = ["Confined", "Fitted", "FittedNoise", "Kernel", "KernelNoise", "coordinate_rows"]
 
 NEGATIVE = "The released numbers fit every public fact exactly; single counts may be negative or above what is possible."
 FREE_WORK = 20 * SECOND

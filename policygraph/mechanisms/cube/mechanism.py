@@ -38,11 +38,9 @@ from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.release.release import Randomness
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.request import asking
-from policygraph.transforms.cuboids.choose import Choice, Strategy
+from policygraph.transforms.cuboids.choose import Choice, CubeStrategy
 from policygraph.transforms.cuboids.costs import known_cuboids
 from policygraph.transforms.cuboids.lattice import Lattice
-
-__all__ = ["Cube", "CubeNoise"]
 
 
 @dataclass(frozen=True)
@@ -300,7 +298,7 @@ class Cube(Mechanism):
     ----------
     strategy
         What to measure: ``"all"``, ``"base"``, ``"bmax"``, ``"unequal"`` (least total variance), ``"unequal-max"``,
-        ``"fourier"``, or a :class:`~policygraph.transforms.cuboids.choose.Strategy`, for example ``PMost(bound=500)``.
+        ``"fourier"``, or a :class:`~policygraph.transforms.cuboids.choose.CubeStrategy`, for example ``PMost(bound=500)``.
     consistency
         In which sense the published tables, which then agree with each other, are near the noisy numbers:
         ``"least-squares"``, ``"least-absolute"``, ``"least-maximum"``; or None: each is a sum of one measured table.
@@ -326,7 +324,7 @@ class Cube(Mechanism):
     (4, Fraction(4, 1))
     """
 
-    strategy: Strategy | str = "unequal"
+    strategy: CubeStrategy | str = "unequal"
     consistency: Method | None = "least-squares"
     nonnegative: bool = False
     whole: bool = False
@@ -351,7 +349,7 @@ class Cube(Mechanism):
         query.check_domain(policy.domain)
         check_loss(loss)
         strategy, agrees = self.strategy, self.finish.agrees
-        if not isinstance(strategy, Strategy):
+        if not isinstance(strategy, CubeStrategy):
             strategy = strategy_named(strategy)
         strategy = strategy.suited(consistent=agrees)
         importance = [float(weight * weight) for weight in query.weights]

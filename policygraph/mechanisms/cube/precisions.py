@@ -11,11 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from policygraph.mechanisms.cube.descent import minimise
-from policygraph.mechanisms.cube.weighing import Goal, soft_max
+from policygraph.mechanisms.cube.weighing import Goal, minimise, soft_max
 from policygraph.transforms.cuboids.lattice import Floats
-
-__all__ = ["optimal_precisions"]
 
 POLISH = 2000
 SHARPNESS = (30.0, 300.0, 3000.0, 30000.0)

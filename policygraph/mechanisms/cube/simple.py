@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from policygraph.model.domain import Domain
 from policygraph.model.loss import Loss
 from policygraph.model.policy import Policy
-from policygraph.transforms.cuboids.choose import Choice, Sets, Strategy, Task
-
-__all__ = ["All", "Base"]
+from policygraph.transforms.cuboids.choose import Choice, CubeStrategy, Sets, Task
 
 
 @dataclass(frozen=True)
-class All(Strategy):
+class All(CubeStrategy):
     """Measure every published cuboid that is not known exactly.
 
     Examples
@@ -36,7 +34,7 @@ class All(Strategy):
 
 
 @dataclass(frozen=True)
-class Base(Strategy):
+class Base(CubeStrategy):
     """Measure the one cuboid from which all published ones can be computed.
 
     Examples

@@ -9,11 +9,11 @@ from policygraph.errors import InputError
 from policygraph.mechanisms.cube.cover import BMax, PMost
 from policygraph.mechanisms.cube.simple import All, Base
 from policygraph.mechanisms.cube.unequal import Fourier, Unequal
-from policygraph.transforms.cuboids.choose import Strategy
+from policygraph.transforms.cuboids.choose import CubeStrategy
 
 __all__ = ["All", "BMax", "Base", "Fourier", "PMost", "Unequal", "strategy_named"]
 
-NAMED: dict[str, Callable[[], Strategy]] = {
+NAMED: dict[str, Callable[[], CubeStrategy]] = {
     "all": All,
     "base": Base,
     "bmax": BMax,
@@ -23,7 +23,7 @@ NAMED: dict[str, Callable[[], Strategy]] = {
 }
 
 
-def strategy_named(name: str) -> Strategy:
+def strategy_named(name: str) -> CubeStrategy:
     """Make a strategy with its defaults.
 
     Parameters
@@ -44,7 +44,7 @@ def strategy_named(name: str) -> Strategy:
         elif name == "pmost":
             hint = " PMost needs a bound: PMost(bound=...)."
         raise InputError(
-            f"strategy {name!r}: expected one of {', '.join(NAMED)}, or a Strategy.{hint}",
+            f"strategy {name!r}: expected one of {', '.join(NAMED)}, or a CubeStrategy.{hint}",
             code="cubes.strategy",
             value=name,
         )

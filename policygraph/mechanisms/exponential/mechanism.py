@@ -1,4 +1,4 @@
-"""A whole table drawn at random, tables close to the true one more often. Owns :class:`Exponential`.
+"""A whole table drawn at random, tables close to the true one more often. Owns :class:`Exponential` and :class:`TableGraph`.
 
 The exponential mechanism over the tables that fit the public facts, closeness counted in neighbour steps. Exact, for few
 tables.
@@ -6,26 +6,29 @@ tables.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import ceil
 
 import numpy as np
+import numpy.typing as npt
 
 from policygraph.distributions.enclosure import Weights, exp_neg
 from policygraph.distributions.integers import NOTHING, Distribution
-from policygraph.errors import InputError
+from policygraph.effort import SECOND
+from policygraph.errors import ConstraintError, InputError, RefusedError
 from policygraph.exact import show
+from policygraph.linalg import rank
 from policygraph.mechanisms.base import Calibrated, Floats, Ints, Mechanism, Noise
-from policygraph.mechanisms.exponential.fibre import TableGraph, table_graph
 from policygraph.model.loss import Epsilon, Loss
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
+from policygraph.moves.graver.basis import graver_basis
+from policygraph.moves.values.presolve import CellBounds, presolve_values
 from policygraph.sensitivity.certificate import Sensitivity
-
-__all__ = ["Exponential", "Layers", "TableNoise"]
+from policygraph.sensitivity.request import current
 
 LIMIT = 1_000
 """Most tables that the mechanism is computed over."""
@@ -188,3 +191,190 @@ class Exponential(Mechanism):
         graph = table_graph(policy, self.limit)
         rate = loss.value if graph.regular else loss.value / 2
         return TableNoise(self.name, query, policy, loss, graph, rate)
+
+
+STEPS = 2_000_000
+"""Most partial tables that are looked at while all tables are listed."""
+MOVES, LISTING = 200_000, 20 * SECOND
+"""Most minimal moves, and most work to list them."""
+
+
+@dataclass(frozen=True, eq=False)
+class TableGraph:
+    """The tables with the published values; two of them are joined when they are neighbours.
+
+    Attributes
+    ----------
+    tables
+        One table in each row, over all cells of the domain.
+    distances
+        Steps of a shortest path between any two of them.
+    """
+
+    tables: Ints
+    distances: npt.NDArray[np.int16]
+
+    @property
+    def regular(self) -> bool:
+        """Whether every table has the same number of tables at each distance."""
+        rows = np.sort(self.distances, axis=1)
+        return bool(np.all(rows == rows[0]))
+
+    def layers(self, at: int) -> list[int]:
+        """Number of tables at distance 0, 1, 2, ... from one of them."""
+        counts: list[int] = np.bincount(self.distances[at]).tolist()
+        return counts
+
+
+def table_graph(policy: Policy, limit: int) -> TableGraph:
+    """List the tables of a policy with published values and the distances between them.
+
+    Raises
+    ------
+    InputError
+        When the policy is not one of induced neighbours with all values published.
+    RefusedError
+        When there are too many tables or moves, or when neighbour steps do not connect the tables.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"a": 2, "b": 2})
+    >>> facts = [pg.Cuboid("a", equals=[2, 1]), pg.Cuboid("b", equals=[2, 1])]
+    >>> found = table_graph(pg.Policy(domain, constraints=facts), 10)
+    >>> found.tables.tolist(), found.distances.tolist()
+    ([[1, 1, 1, 0], [2, 0, 0, 1]], [[0, 1], [1, 0]])
+    """
+    if policy.definition != "induced" or policy.strength == "positive":
+        raise InputError(
+            f"{policy.definition} neighbours of strength {policy.strength!r}: expected neighbours that public facts "
+            "induce, of strength 'worst-case' or 'markov'.",
+            code="exponential.policy",
+        )
+    cells = np.setdiff1d(np.arange(policy.domain.size, dtype=np.int64), policy.system.zeros)
+    rows, values = policy.system.full_rows()
+    matrix = np.asarray(rows[:, cells].toarray(), dtype=np.int64).reshape(-1, len(cells))
+    told = [i for i, value in enumerate(values) if value is not None]
+    if not told or rank(matrix[told]) != rank(matrix):
+        raise InputError(
+            "some public facts have no published values: expected equals=... for each of them, so that the tables that "
+            "fit are known before any data is touched.",
+            code="exponential.values",
+        )
+    bounds = presolve_values(matrix, values, policy.domain.capacity)
+    wanted = [int(values[i] or 0) for i in told]
+    small = list_tables(matrix[told], wanted, bounds, limit)
+    tables = np.zeros((len(small), policy.domain.size), dtype=np.int64)
+    tables[:, cells] = small
+    distances = _distances(_joined(policy, matrix, small))
+    if np.any(distances < 0):
+        raise RefusedError(
+            f"neighbour steps of strength {policy.strength!r} do not connect the {len(small)} tables with these values. "
+            "Choose strength 'worst-case' without a cap on records, whose steps always do.",
+            code="exponential.disconnected",
+        )
+    return TableGraph(tables, distances)
+
+
+def list_tables(rows: Ints, values: list[int], bounds: CellBounds, limit: int) -> Ints:
+    """List all tables of counts with given sums, within bounds of the cells, in lexicographic order.
+
+    Examples
+    --------
+    >>> rows = np.array([[1, 1, 1]])
+    >>> list_tables(rows, [1], presolve_values(rows, [1]), 10).tolist()
+    [[0, 0, 1], [0, 1, 0], [1, 0, 0]]
+
+    Raises
+    ------
+    RefusedError
+        When there are more than ``limit``, or infinitely many.
+    ConstraintError
+        When there is none.
+    """
+    highs: list[int] = []
+    for cell, high in enumerate(bounds.upper):
+        if high is None:
+            raise RefusedError(
+                f"the published values set no limit to cell {cell}, so that infinitely many tables fit. Publish a total.",
+                code="exponential.infinite",
+            )
+        highs.append(high)
+    lows = np.array(bounds.lower, dtype=np.int64)
+    ends = np.array(highs, dtype=np.int64)
+    small, large = np.minimum(rows * lows, rows * ends), np.maximum(rows * lows, rows * ends)
+    # What the cells from a position on can still add to each sum.
+    rest_low = np.concatenate(
+        [np.cumsum(small[:, ::-1], axis=1)[:, ::-1], np.zeros((len(rows), 1), np.int64)], 1
+    )
+    rest_high = np.concatenate(
+        [np.cumsum(large[:, ::-1], axis=1)[:, ::-1], np.zeros((len(rows), 1), np.int64)], 1
+    )
+    found: list[list[int]] = []
+    steps = 0
+
+    def grow(at: int, left: Ints, taken: list[int]) -> Iterator[bool]:
+        nonlocal steps
+        if at == rows.shape[1]:
+            found.append(list(taken))
+            return
+        for value in range(int(lows[at]), int(ends[at]) + 1):
+            steps += 1
+            after = left - rows[:, at] * value
+            if np.all(after >= rest_low[:, at + 1]) and np.all(after <= rest_high[:, at + 1]):
+                taken.append(value)
+                yield from grow(at + 1, after, taken)
+                taken.pop()
+            if len(found) > limit or steps > STEPS:
+                yield True
+
+    if next(grow(0, np.array(values, dtype=np.int64), []), False):
+        raise RefusedError(
+            f"more than {limit:,} tables fit the published values (or they are too hard to list): the exponential mechanism is "
+            "computed exactly for fewer. Use Kernel, Fitted or Laplace, or coarsen the domain.",
+            code="exponential.size",
+            limit=limit,
+        )
+    if not found:
+        raise ConstraintError(
+            "no table has the published values: check the numbers.", code="values.infeasible", values=values
+        )
+    return np.array(found, dtype=np.int64).reshape(len(found), rows.shape[1])
+
+
+def _joined(policy: Policy, matrix: Ints, tables: Ints) -> npt.NDArray[np.bool_]:
+    """Which pairs of tables are neighbours: their difference is a minimal move of the policy's strength."""
+    varies = np.flatnonzero(np.any(tables != tables[0], axis=0))
+    joined = np.zeros((len(tables), len(tables)), dtype=bool)
+    if not varies.size:
+        return joined
+    basis = graver_basis(
+        matrix[:, varies], capacity=policy.domain.capacity, max_moves=MOVES, effort=current().within(LISTING)
+    )
+    if policy.strength == "markov":
+        basis = basis[(np.count_nonzero(basis, axis=1) <= 4) & (np.abs(basis).max(axis=1, initial=0) <= 1)]
+    cap = policy.at_most_records
+    if cap is not None:
+        sizes = np.maximum(np.maximum(basis, 0).sum(axis=1), np.maximum(-basis, 0).sum(axis=1))
+        basis = basis[sizes <= cap]
+    moves = {row.tobytes() for row in np.concatenate([basis, -basis])}
+    inside = np.ascontiguousarray(tables[:, varies])
+    for at, table in enumerate(inside):
+        for other, change in enumerate(inside[:at] - table):
+            if change.tobytes() in moves:
+                joined[at, other] = joined[other, at] = True
+    return joined
+
+
+def _distances(joined: npt.NDArray[np.bool_]) -> npt.NDArray[np.int16]:
+    """Breadth-first search from every table; -1 where there is no path."""
+    n = len(joined)
+    out = np.full((n, n), -1, dtype=np.int16)
+    for start in range(n):
+        front = np.array([start])
+        out[start, start], step = 0, 0
+        while front.size:
+            step += 1
+            front = np.flatnonzero(joined[front].any(axis=0) & (out[start] < 0))
+            out[start, front] = step
+    return out

@@ -10,8 +10,6 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["assign", "potentials_of"]
-
 Ints = npt.NDArray[np.int64]
 
 

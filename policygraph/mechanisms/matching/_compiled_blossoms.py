@@ -17,8 +17,6 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["cover", "shared"]
-
 Ints = npt.NDArray[np.int64]
 
 _EDGE, _SINGLE, _EXPAND = 0, 1, 2

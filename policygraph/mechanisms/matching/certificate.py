@@ -13,8 +13,6 @@ import numpy.typing as npt
 
 from policygraph.errors import RefusedError
 
-__all__ = ["SCALE", "Blossoms", "Certificate", "Cover", "cover_cost", "listed", "slacks"]
-
 Ints = npt.NDArray[np.int64]
 Blossoms = tuple[tuple[tuple[int, ...], int], ...]
 

@@ -29,10 +29,15 @@ from policygraph.mechanisms.base import (
     certified,
 )
 from policygraph.mechanisms.partitioned import Partition, merge_policy
-from policygraph.mechanisms.partitioned.errors import MOST_ENTRIES, noise_of_answers
 from policygraph.mechanisms.partitioned.partitioners import Chooser, Intervals, Partitioner
-from policygraph.mechanisms.partitioned.second_step import check_then, second_step, total_of
-from policygraph.mechanisms.transformed.any import OnTransformed
+from policygraph.mechanisms.partitioned.second_step import (
+    MOST_ENTRIES,
+    check_then,
+    noise_of_answers,
+    second_step,
+    total_of,
+)
+from policygraph.mechanisms.transformed.mechanism import OnTransformed
 from policygraph.model.loss import Epsilon, Loss
 from policygraph.model.policy import Policy
 from policygraph.model.queries import identity
@@ -40,8 +45,6 @@ from policygraph.model.queries.base import Query
 from policygraph.release.release import Randomness, Release
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.transforms.incidence.base import Totals, check_cells, graph_of, totals_are_exact
-
-__all__ = ["BucketNoise", "Partitioned", "PartitionedNoise"]
 
 MEAN = 0.75
 """Mean absolute value over standard deviation: 0.71 for a Laplace variable, 0.75 for the difference of two."""

@@ -14,8 +14,6 @@ from policygraph.model.graphs import Blocks, Complete, Edges, Empty, Path, Polic
 from policygraph.model.policy import Policy
 from policygraph.transforms.incidence.base import graph_of
 
-__all__ = ["LISTED", "merge_graph", "merge_policy"]
-
 LISTED = 200_000_000
 """Most edges of a policy graph that are listed to merge them."""
 

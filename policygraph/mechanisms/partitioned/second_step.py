@@ -1,4 +1,4 @@
-"""How the counts of buckets are released. Owns :func:`second_step` and :func:`check_then`.
+"""How the counts of buckets are released, and how large their noise is. Owns :func:`second_step`, :func:`check_then` and :func:`noise_of_answers`.
 
 Data-free: the noise is fixed for a merged policy.
 """
@@ -10,19 +10,23 @@ from dataclasses import replace
 import numpy as np
 
 from policygraph.errors import InputError, RefusedError
-from policygraph.mechanisms.additive import Laplace
-from policygraph.mechanisms.base import Calibrated, Mechanism, check_answers
+from policygraph.mechanisms.additive import Additive, Laplace
+from policygraph.mechanisms.base import Calibrated, Floats, Mechanism, check_answers
+from policygraph.mechanisms.partitioned import Partition
 from policygraph.mechanisms.partitioned.partitioners import Intervals, Partitioner
-from policygraph.mechanisms.transformed.any import Transformed
-from policygraph.mechanisms.transformed.mechanism import TransformedConsistent, TransformedLaplace
+from policygraph.mechanisms.transformed.mechanism import (
+    EdgeNoise,
+    Transformed,
+    TransformedConsistent,
+    TransformedLaplace,
+)
 from policygraph.model.graphs import Path, PolicyGraph
 from policygraph.model.loss import Epsilon
 from policygraph.model.policy import Policy
 from policygraph.model.queries import identity
+from policygraph.model.queries.base import Query
 from policygraph.transforms.incidence.base import Totals, graph_of
 from policygraph.transforms.incidence.tree import is_forest
-
-__all__ = ["check_then", "second_step", "total_of"]
 
 
 def second_step(
@@ -100,3 +104,52 @@ def check_then(then: Mechanism | None, partitioner: Partitioner, graph: PolicyGr
             "unique. Expected Transformed(..., spanning=True), which runs on a spanning forest and pays its stretch where there is one.",
             code="partition.cycle",
         )
+
+
+MOST_ENTRIES = 200_000_000
+"""Answers times cells up to which the entries of a query are listed."""
+BEYOND = 0.05
+
+
+def noise_of_answers(query: Query, partition: Partition, second: Calibrated) -> tuple[Floats, Floats]:
+    """Standard deviation and 95 % range of the noise in answers from spread bucket counts, in lattice units.
+
+    Parameters
+    ----------
+    query
+        Over the cells.
+    partition
+        The buckets.
+    second
+        The mechanism for the counts of the buckets.
+
+    Returns
+    -------
+    deviation, within
+        One number for each answer. Exact deviations for independent noise on buckets or on edges; for other mechanisms
+        the triangle inequality. Ranges of single cells are those of the mechanism, others follow from the deviations
+        (Chebyshev).
+    """
+    height = partition.n_buckets
+    apart = np.broadcast_to(np.asarray(second.deviation(0), dtype=np.float64), (height,))
+    if query.is_identity:
+        ranges = np.broadcast_to(np.asarray(second.within_95(0), dtype=np.float64), (height,))
+        return (apart / partition.sizes)[partition.labels], (ranges / partition.sizes)[partition.labels]
+    from scipy import sparse
+
+    cells = np.arange(partition.size, dtype=np.int64)
+    shares = sparse.csr_array(
+        (1.0 / partition.sizes[partition.labels], (cells, partition.labels)), shape=(partition.size, height)
+    )
+    rows = sparse.csr_array(query.columns(cells)) @ shares
+    if isinstance(second, EdgeNoise):
+        reduction = second.reduction
+        keep = np.ones(reduction.width)
+        keep[reduction.fixed] = 0
+        felt = rows @ (reduction.matrix() @ sparse.diags_array(keep))
+        deviation = np.sqrt(np.asarray(felt.power(2).sum(axis=1)).ravel() * second.noise.variance)
+    elif isinstance(second, Additive):
+        deviation = np.sqrt(np.asarray(rows.power(2) @ np.square(apart)).ravel())
+    else:
+        deviation = np.asarray(abs(rows) @ apart).ravel()
+    return deviation, deviation / np.sqrt(BEYOND)

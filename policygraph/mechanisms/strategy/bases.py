@@ -22,8 +22,6 @@ from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.model.queries.matrices import MatrixQuery
 from policygraph.transforms.incidence.tree import ForestTransform, rooted
 
-__all__ = ["AxisBase", "Coordinates", "ForestBase", "base_from_spec"]
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 

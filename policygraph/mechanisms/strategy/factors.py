@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from policygraph.errors import InputError
 
-__all__ = ["Factor", "Form", "Haar", "Tree", "depth", "factor_from_spec", "interval_rows"]
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 

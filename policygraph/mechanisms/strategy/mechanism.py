@@ -39,8 +39,6 @@ from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.request import asking, proved
 from policygraph.ties import least
 
-__all__ = ["MatrixMechanism", "StrategyNoise", "noise_variance"]
-
 SHOWN = 20_000
 """Strategies whose plain form has at most so many numbers are written into the record of a release."""
 

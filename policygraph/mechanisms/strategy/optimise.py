@@ -16,16 +16,13 @@ from typing import Any
 from policygraph.errors import InputError, RefusedError
 from policygraph.mechanisms.strategy.factors import Haar
 from policygraph.mechanisms.strategy.plain import Over, plain_strategies
-from policygraph.mechanisms.strategy.profiles import Profiles
 from policygraph.mechanisms.strategy.strategy import Strategy
-from policygraph.mechanisms.strategy.workload import Workload
+from policygraph.mechanisms.strategy.workload import Profiles, Workload
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Norm, Query
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.request import asking, current, proved
 from policygraph.ties import clearly_less, least, ranked
-
-__all__ = ["Optimised", "WeighedStrategy", "optimise", "weigh"]
 
 Variance = Callable[[Fraction], float]
 Weights = tuple[tuple[int, ...], ...]

@@ -19,8 +19,6 @@ from policygraph.mechanisms.strategy.factors import Factor, factor_from_spec, in
 from policygraph.model.domain import Domain
 from policygraph.model.queries.base import Ints, Norm, Part, Query
 
-__all__ = ["MOST_ENTRIES", "Strategy", "column_norms", "strategy_from_spec"]
-
 Floats = npt.NDArray[np.float64]
 MOST_ENTRIES = 50_000_000
 """Most non-zero entries of a matrix that is written out."""

@@ -1,4 +1,4 @@
-"""Expected errors of W A^+ for the queries that can be asked. Owns :class:`Workload`.
+"""Expected errors of W A^+ for the queries that can be asked. Owns :class:`Workload`, the quadratic forms of one axis and :class:`Profiles` of moves.
 
 The variance of an answer w is that of one measurement times w (A^T A)^-1 w^T, which factors over the axes for boxes and tables.
 Nothing here sees data.
@@ -6,9 +6,10 @@ Nothing here sees data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -17,22 +18,15 @@ import numpy.typing as npt
 
 from policygraph.errors import RefusedError
 from policygraph.mechanisms.strategy.bases import AxisBase, Coordinates
-from policygraph.mechanisms.strategy.factors import Factor
-from policygraph.mechanisms.strategy.forms import (
-    of_all_differences,
-    of_all_pairs,
-    of_all_ranges,
-    of_pairs,
-    of_ranges,
-    of_rows,
-)
-from policygraph.mechanisms.strategy.strategy import Strategy
-from policygraph.model.queries.base import Query
+from policygraph.mechanisms.strategy.factors import Factor, Form
+from policygraph.mechanisms.strategy.strategy import Strategy, column_norms
+from policygraph.model.graphs import Complete, PolicyGraph
+from policygraph.model.policy import Policy
+from policygraph.model.queries.base import Norm, Query
 from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.model.queries.matrices import MatrixQuery
 from policygraph.model.queries.workloads import BoxQuery
-
-__all__ = ["Workload", "intervals"]
+from policygraph.transforms.incidence.base import graph_of
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -225,3 +219,240 @@ def _of_sparse(rows: Any, strategy: Strategy) -> Floats:
             moved = np.moveaxis(made.reshape(last.shape), -1, axis)
         out[start : start + step] = (dense * moved).reshape(len(dense), -1).sum(axis=1)
     return np.maximum(out, 0.0)
+
+
+SAMPLED = 50_000
+
+
+@dataclass(frozen=True, eq=False)
+class Profiles:
+    """Types of moves: for each axis, by how much the rows of each level with weight 1 change.
+
+    Attributes
+    ----------
+    axes
+        One array for each axis: types of moves x levels.
+    norm
+        Of the changes; squared for l2.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> from policygraph.mechanisms.strategy.factors import Tree
+    >>> domain = pg.Domain({"age": 4})
+    >>> tree = Strategy("tree", AxisBase(domain), [Tree.plain(4, 2)])
+    >>> Profiles.of(tree, pg.Policy(domain, pg.PolicyGraph.line(domain)), "l1").axes[0].tolist()
+    [[0, 0, 2], [0, 2, 2]]
+    """
+
+    axes: tuple[Ints, ...]
+    norm: Norm
+
+    @classmethod
+    def of(cls, strategy: Strategy, policy: Policy, norm: Norm) -> Profiles:
+        """Look at all edges of a policy, or at many of them."""
+        graph = graph_of(policy)
+        u, v = _edges(graph)
+        lone = np.fromiter(graph.bottom_cells, dtype=np.int64, count=-1) if graph.bottom != "none" else u[:0]
+        types = [_along(strategy, u, v, norm)] if len(u) else []
+        if len(lone):
+            types.append(_alone(strategy, lone[:SAMPLED], norm))
+        kinds = np.unique(np.concatenate(types), axis=0)
+        cuts = np.cumsum([0, *(len(f.weights) for f in strategy.factors)])
+        return cls(tuple(kinds[:, a:b] for a, b in pairwise(cuts.tolist())), norm)
+
+    def largest(self, weights: Sequence[Sequence[int]]) -> int:
+        """Largest change for these weights of the levels."""
+        product = np.ones(len(self.axes[0]), dtype=np.int64)
+        for axis, given in zip(self.axes, weights, strict=True):
+            level = np.array(given, dtype=np.int64)
+            product = product * (axis @ (level if self.norm == "l1" else level**2))
+        return int(product.max())
+
+
+def _edges(graph: PolicyGraph) -> tuple[Ints, Ints]:
+    if isinstance(graph.rule, Complete) and graph.n_edges > SAMPLED:
+        ends = np.random.default_rng(0).integers(0, graph.size, size=(2, SAMPLED))
+        apart = ends[:, ends[0] != ends[1]]
+        return apart[0], apart[1]
+    found: list[tuple[Ints, Ints]] = []
+    for u, v in graph.edge_chunks(1 << 16):
+        found.append((u, v))
+        if sum(len(a) for a, _ in found) >= SAMPLED:
+            break
+    nothing = np.zeros(0, dtype=np.int64)
+    return np.concatenate([nothing, *(a for a, _ in found)]), np.concatenate(
+        [nothing, *(b for _, b in found)]
+    )
+
+
+def _levels(factor: Factor, change: Any, norm: Norm) -> Ints:
+    """Norm of the change of each level, one row for each column of the change."""
+    rows = [column_norms(factor.level_rows(level) @ change, norm) for level in range(len(factor.weights))]
+    return np.stack(rows, axis=1)
+
+
+def _along(strategy: Strategy, u: Ints, v: Ints, norm: Norm) -> Ints:
+    base = strategy.base
+    if not isinstance(base, AxisBase):
+        return np.unique(_levels(strategy.factors[0], base.difference(u, v), norm), axis=0)
+    first, second = strategy.domain.codes(u), strategy.domain.codes(v)
+    apart = np.stack([a != b for a, b in zip(first, second, strict=True)])
+    many = apart.sum(axis=0) > 1
+    out = []
+    for axis in range(len(first)):
+        mine = np.flatnonzero(apart[axis] & ~many)
+        if len(mine):
+            parts = [
+                _at(strategy, k, first[k][mine], second[k][mine] if k == axis else None, norm)
+                for k in range(len(first))
+            ]
+            out.append(np.unique(np.concatenate(parts, axis=1), axis=0))
+    if many.any():
+        both = [_alone(strategy, ends[many], norm) for ends in (u, v)]
+        joined = np.concatenate(both)
+        # Two columns differ by at most the sum of their norms; four times in squares.
+        joined[:, : len(strategy.factors[0].weights)] *= 2 if norm == "l1" else 4
+        out.append(joined)
+    return np.concatenate(out)
+
+
+def _alone(strategy: Strategy, cells: Ints, norm: Norm) -> Ints:
+    base = strategy.base
+    if not isinstance(base, AxisBase):
+        return _levels(strategy.factors[0], base.difference(cells, np.full(len(cells), -1)), norm)
+    codes = strategy.domain.codes(cells)
+    parts = [_at(strategy, k, code, None, norm) for k, code in enumerate(codes)]
+    return np.unique(np.concatenate(parts, axis=1), axis=0)
+
+
+def _at(strategy: Strategy, axis: int, u: Any, v: Any | None, norm: Norm) -> Ints:
+    n = strategy.domain.shape[axis]
+    keys = np.asarray(u, dtype=np.int64) * (n + 1) + (n if v is None else np.asarray(v, dtype=np.int64))
+    found, back = np.unique(keys, return_inverse=True)
+    change = strategy.axis_change(axis, found // (n + 1), None if v is None else found % (n + 1))
+    return _levels(strategy.factors[axis], change, norm)[back]
+
+
+def of_ranges(factor: Factor, low: Ints, high: Ints) -> Floats:
+    """Forms of the indicators of ranges of positions, both ends included.
+
+    Examples
+    --------
+    >>> from policygraph.mechanisms.strategy.factors import Tree
+    >>> of_ranges(Tree.identity(5), np.array([1, 0]), np.array([1, 4])).tolist()
+    [1.0, 5.0]
+    """
+    out = np.zeros(len(low))
+    for form in factor.forms:
+        sums = np.concatenate([[0.0], np.cumsum(form.g)])
+        first, last = form.block[low], form.block[high]
+        whole = np.diff(sums[form.starts])
+        run = np.concatenate([[0.0], np.cumsum(form.kappa * whole**2)])
+        left = sums[np.minimum(form.starts[first + 1], high + 1)] - sums[low]
+        right = sums[high + 1] - sums[form.starts[last]]
+        apart = first < last
+        between = np.where(apart, run[last] - run[np.minimum(first + 1, last)], 0.0)
+        out += form.kappa[first] * left**2 + np.where(apart, form.kappa[last] * right**2, 0.0) + between
+    return np.maximum(out, 0.0)
+
+
+def of_pairs(factor: Factor, minus: Ints, plus: Ints) -> Floats:
+    """Forms of differences of two positions; -1 stands for none.
+
+    Examples
+    --------
+    >>> from policygraph.mechanisms.strategy.factors import Tree
+    >>> of_pairs(Tree.identity(5), np.array([-1, 2, -1]), np.array([0, 4, -1])).tolist()
+    [1.0, 2.0, 0.0]
+    """
+    out = np.zeros(len(minus))
+    for form in factor.forms:
+        a = np.where(minus >= 0, form.g[minus], 0.0)
+        b = np.where(plus >= 0, form.g[plus], 0.0)
+        p, q = form.block[minus], form.block[plus]
+        same = (p == q) & (minus >= 0) & (plus >= 0)
+        cross = np.where(same, 2 * form.kappa[p] * a * b, 0.0)
+        out += form.kappa[p] * a**2 + form.kappa[q] * b**2 - cross
+    return np.maximum(out, 0.0)
+
+
+def of_rows(factor: Factor, rows: Any) -> Floats:
+    """Forms of the rows of a sparse matrix over the positions."""
+    from scipy import sparse
+
+    given = sparse.csr_array(rows)
+    out = np.zeros(given.shape[0])
+    for form in factor.forms:
+        spread = sparse.csr_array(
+            (form.g, form.block, np.arange(factor.n + 1)), shape=(factor.n, len(form.kappa))
+        )
+        sums = sparse.csr_array(given @ spread)
+        out += np.asarray(sums.multiply(sums) @ form.kappa).ravel()
+    return np.maximum(out, 0.0)
+
+
+def of_all_ranges(factor: Factor) -> float:
+    """Sum of the forms of all ranges of positions.
+
+    Notes
+    -----
+    A range is a difference of two of the n + 1 running sums P_0..P_n, and the sum of (P_j - P_i)^2 over i < j is
+    (n + 1) sum P^2 - (sum P)^2.
+
+    Examples
+    --------
+    >>> from policygraph.mechanisms.strategy.factors import Tree
+    >>> of_all_ranges(Tree.identity(3))
+    10.0
+    """
+    total = 0.0
+    for form in factor.forms:
+        starts, ends = form.starts[:-1], form.starts[1:]
+        running = np.cumsum(form.g)
+        before = np.concatenate([[0.0], running])[starts]
+        inside = running - before[form.block]
+        whole = running[ends - 1] - before
+        after = factor.n - ends
+        squares = np.add.reduceat(inside**2, starts) + after * whole**2
+        sums = np.add.reduceat(inside, starts) + after * whole
+        total += _weighed(form, (factor.n + 1) * squares - sums**2)
+    return total
+
+
+def of_all_pairs(factor: Factor, zeros: int) -> float:
+    """Sum of the forms of all differences of two among the positions and some positions that are known.
+
+    Examples
+    --------
+    >>> from policygraph.mechanisms.strategy.factors import Tree
+    >>> of_all_pairs(Tree.identity(2), 1)
+    4.0
+    """
+    total = 0.0
+    for form in factor.forms:
+        starts = form.starts[:-1]
+        squares = np.add.reduceat(form.g**2, starts)
+        sums = np.add.reduceat(form.g, starts)
+        total += _weighed(form, (factor.n + zeros) * squares - sums**2)
+    return total
+
+
+def of_all_differences(factor: Factor, points: Any) -> float:
+    """Sum of the forms of all differences of two rows of a sparse matrix."""
+    from scipy import sparse
+
+    given = sparse.csr_array(points)
+    total = 0.0
+    for form in factor.forms:
+        spread = sparse.csr_array(
+            (form.g, form.block, np.arange(factor.n + 1)), shape=(factor.n, len(form.kappa))
+        )
+        values = sparse.csc_array(given @ spread)
+        squares = np.asarray(values.multiply(values).sum(axis=0)).ravel()
+        total += _weighed(form, given.shape[0] * squares - np.asarray(values.sum(axis=0)).ravel() ** 2)
+    return total
+
+
+def _weighed(form: Form, values: Floats) -> float:
+    return float(form.kappa @ values)

@@ -1,8 +1,8 @@
-"""What to measure so that some cuboids can be published well. Owns :class:`Strategy`, :class:`Choice`, :class:`Task`.
+"""What to measure so that some cuboids can be published well. Owns :class:`CubeStrategy`, :class:`Choice`, :class:`Task`.
 
 A strategy sees the domain, the published cuboids with their importance, the policy and the loss, and never any data. It
 returns cuboids (or interactions) with integer weights; noise is then scaled to the certified sensitivity of these. A user
-can write one: subclass :class:`Strategy` and give it a ``choose``.
+can write one: subclass :class:`CubeStrategy` and give it a ``choose``.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Choice:
         return BlockQuery(domain, self.sets, self.weights)
 
 
-class Strategy(ABC):
+class CubeStrategy(ABC):
     """A way to choose what to measure."""
 
     name: str
@@ -130,7 +130,7 @@ class Strategy(ABC):
             What must be hidden, and how well.
         """
 
-    def suited(self, *, consistent: bool) -> Strategy:
+    def suited(self, *, consistent: bool) -> CubeStrategy:
         """The strategy for a cube whose tables are made consistent, or not; by default the same for both."""
         return self
 
@@ -141,7 +141,7 @@ class Task:
     Parameters
     ----------
     domain, published, weights, policy, loss
-        As given to :meth:`Strategy.choose`.
+        As given to :meth:`CubeStrategy.choose`.
 
     Examples
     --------

@@ -9,8 +9,6 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["cheapest", "deviations"]
-
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 

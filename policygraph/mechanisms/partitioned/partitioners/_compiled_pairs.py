@@ -6,8 +6,6 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["union_deviations"]
-
 Ints = npt.NDArray[np.int64]
 
 

@@ -18,8 +18,6 @@ from policygraph.errors import InputError
 from policygraph.mechanisms.partitioned import Partition
 from policygraph.model.loss import Epsilon
 
-__all__ = ["Chooser", "Ints", "Partitioner", "check_costs"]
-
 Ints = npt.NDArray[np.int64]
 
 MOST_CHARGED = 1 << 51

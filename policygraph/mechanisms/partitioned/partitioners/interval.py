@@ -24,11 +24,13 @@ from policygraph.mechanisms.partitioned.partitioners.base import (
     Partitioner,
     check_costs,
 )
-from policygraph.mechanisms.partitioned.partitioners.cheapest import cheapest_runs, cheapest_trees
-from policygraph.mechanisms.partitioned.partitioners.deviation import aligned_deviations, sliding_deviations
+from policygraph.mechanisms.partitioned.partitioners.cheapest import (
+    aligned_deviations,
+    cheapest_runs,
+    cheapest_trees,
+    sliding_deviations,
+)
 from policygraph.model.loss import Epsilon
-
-__all__ = ["Family", "IntervalChooser", "Intervals"]
 
 Family = Literal["aligned", "sliding", "all"]
 

@@ -25,8 +25,6 @@ from policygraph.mechanisms.partitioned.partitioners.base import (
 )
 from policygraph.model.loss import Epsilon
 
-__all__ = ["MatchingChooser", "Matchings"]
-
 MOST_CELLS = 5000
 """Cells up to which all pairs are tried: twelve and a half million."""
 MOST_ROUNDS = 7

@@ -1,4 +1,4 @@
-"""The contract of mechanisms. Owns :func:`check_mechanism`."""
+"""The contracts of plug-ins, as checks that run. Owns :func:`check_mechanism`, :func:`check_partitioner`, :func:`check_reduction` and :func:`check_strategy`."""
 
 from __future__ import annotations
 
@@ -10,21 +10,27 @@ from typing import Any
 import numpy as np
 
 from policygraph.audit import audit, neighbour_pairs
-from policygraph.conformance.report import Conformance, Trial, refused, tried
-from policygraph.curator.noise import SeededRng
+from policygraph.conformance.report import CheckedRule, Conformance, Trial, refused, tried
+from policygraph.curator.histogram import Histogram, Ints
+from policygraph.curator.noise import Rng, SeededRng
+from policygraph.curator.runners.partitioned import choose
 from policygraph.distributions.noise import NONE
 from policygraph.errors import InputError
 from policygraph.mechanisms.base import Calibrated, Mechanism
+from policygraph.mechanisms.cube.mechanism import Cube
+from policygraph.mechanisms.partitioned import Partition
+from policygraph.mechanisms.partitioned.partitioners.base import Partitioner
 from policygraph.model.domain import Domain
-from policygraph.model.loss import EpsilonDelta, Loss
+from policygraph.model.loss import Epsilon, EpsilonDelta, Loss
 from policygraph.model.policy import Policy
-from policygraph.model.queries import identity
+from policygraph.model.queries import all_cuboids, identity
 from policygraph.model.queries.base import Query
+from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.release.release import Release
 from policygraph.sensitivity import sensitivity
 from policygraph.sensitivity.request import proved
-
-__all__ = ["check_mechanism"]
+from policygraph.transforms.cuboids.choose import Choice, CubeStrategy
+from policygraph.transforms.incidence import Reduction
 
 RUNS = 60
 """Runs from which stated errors are judged."""
@@ -236,3 +242,222 @@ def _audited(ready: Calibrated, pairs: Sequence[Any], samples: int) -> str | Non
         return None
     report = audit(ready, pairs=pairs, samples=samples, rng=SeededRng("conformance"))
     return None if report.passed else str(report)
+
+
+def check_partitioner(
+    partitioner: Partitioner, *, size: int = 6, loss: Epsilon | None = None, samples: int = 2_000
+) -> Conformance:
+    """Try whether a private partitioner keeps its contract: every cell in one bucket, drawn from its rng, within its loss.
+
+    Parameters
+    ----------
+    partitioner
+        The plug-in.
+    size
+        Number of cells of the tables that are tried.
+    loss
+        What the choice of the partition claims to spend; epsilon 1 by default.
+    samples
+        Runs of the audit on each table; 0 leaves the audit out.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> check_partitioner(pg.Intervals(), samples=0).passed
+    True
+    """
+    spent = loss or Epsilon(1)
+    domain = Domain({"value": size})
+    policy = Policy(domain)
+    ready = partitioner.calibrate(size, Fraction(1), spent, 1.0)
+    pairs = neighbour_pairs(policy, most=4)
+
+    def chosen(table: Ints, rng: Rng) -> Partition:
+        return choose(ready, Histogram.of(domain, table), rng)[0]
+
+    def labels(table: Ints, rng: Rng) -> tuple[int, ...]:
+        return tuple(chosen(table, rng).labels.tolist())
+
+    def covers() -> str | None:
+        for at, pair in enumerate(pairs):
+            made = chosen(pair.before.copy(), SeededRng(at))
+            if not isinstance(made, Partition) or made.labels.size != size:
+                return "the choice is no partition of all cells"
+        return None
+
+    def seeded() -> str | None:
+        table = pairs[-1].before
+        kept = table.copy()
+        runs = [labels(table, SeededRng(seed)) for seed in (1, 1)]
+        if not np.array_equal(kept, table):
+            return "the choice changed the table that it was given"
+        return None if runs[0] == runs[1] else "the same seed gave two partitions"
+
+    def private() -> str | None:
+        report = audit(labels, policy, loss=spent, pairs=pairs, samples=samples, rng=SeededRng("partition"))
+        return None if report.passed else str(report)
+
+    def trials() -> Iterator[tuple[str, Trial]]:
+        yield (
+            "spends what it was given",
+            lambda: None if ready.loss == spent else f"{ready.loss} instead of {spent}",
+        )
+        yield "puts every cell into one bucket", covers
+        yield "draws from its rng alone", seeded
+        yield "says what it did", lambda: None if list(ready.stages()) else "no stages"
+        if samples:
+            yield "passes the audit", private
+
+    return tried(type(partitioner).__name__, trials())
+
+
+def check_reduction(reduction: Reduction, *, tables: int = 5) -> Conformance:
+    """Try whether a reduction is the exact linear map that it says, and whether each edge changes as few coordinates as it says.
+
+    Parameters
+    ----------
+    reduction
+        The plug-in, made for a small policy whose moves are the edges of its graph.
+    tables
+        How many random tables to try.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> from policygraph.transforms.incidence import transform
+    >>> line = pg.Domain({"age": 5})
+    >>> check_reduction(transform(pg.Policy(line, pg.PolicyGraph.line(line)))).passed
+    True
+    """
+    size = reduction.policy.domain.size
+    rng = np.random.default_rng(0)
+    matrix = np.asarray(reduction.matrix().toarray())
+
+    def round_trip() -> str | None:
+        for _ in range(tables):
+            cells = rng.integers(0, 50, size)
+            if not np.array_equal(reduction.invert(reduction.apply(cells)), cells):
+                return f"invert(apply(x)) is not x for {cells.tolist()}"
+        return None
+
+    def linear() -> str | None:
+        if matrix.dtype.kind != "i" or matrix.shape != (size, reduction.width):
+            return f"a matrix of {matrix.shape} and {matrix.dtype}: expected integers of {(size, reduction.width)}"
+        for _ in range(tables):
+            y = rng.integers(-9, 10, reduction.width)
+            if not np.array_equal(reduction.invert(y), matrix @ y):
+                return f"invert(y) is not the matrix times y for {y.tolist()}"
+        return None
+
+    def unique() -> str | None:
+        if reduction.valid_for == "any" and np.linalg.matrix_rank(matrix) < reduction.width:
+            return "said to be valid for any mechanism, but the coordinates are not unique"
+        return None
+
+    def trials() -> Iterator[tuple[str, Trial]]:
+        yield (
+            "accepts the policy it was made for",
+            lambda: None if type(reduction).accepts(reduction.policy) else "accepts says no",
+        )
+        yield "apply and invert fit exactly", round_trip
+        yield "invert is its integer matrix", linear
+        yield "coordinates are unique where any mechanism may run", unique
+        yield "an edge changes at most stretch coordinates, by 1", lambda: _stretch(reduction, matrix)
+
+    return tried(type(reduction).__name__, trials())
+
+
+def _stretch(reduction: Reduction, matrix: Any) -> str | None:
+    from policygraph.transforms.incidence.base import graph_of
+
+    graph = graph_of(reduction.policy)
+    size = reduction.policy.domain.size
+    for u, v in graph.edges():
+        move = np.zeros(size, dtype=np.int64)
+        for end, amount in ((u, 1), (v, -1)):
+            if isinstance(end, int):
+                move[end] = amount
+        if reduction.valid_for == "any":
+            changed = reduction.apply(move)
+        else:
+            changed = np.array([np.array_equal(c, move) or np.array_equal(c, -move) for c in matrix.T], int)
+            changed = changed * (np.cumsum(changed) == 1)
+        if not changed.any() or np.abs(changed).sum() > reduction.stretch or np.abs(changed).max() > 1:
+            return f"the edge {(u, v)} changes the coordinates by {changed[changed != 0].tolist()}, stretch {reduction.stretch}"
+        if changed[reduction.fixed].any():
+            return f"the edge {(u, v)} changes a coordinate that is said to be fixed"
+    return None
+
+
+def check_strategy(
+    strategy: CubeStrategy,
+    domain: Domain | None = None,
+    published: Sequence[tuple[str, ...]] | None = None,
+    policy: Policy | None = None,
+    loss: Loss | None = None,
+    *,
+    samples: int = 2_000,
+) -> Conformance:
+    """Try whether a cube strategy keeps its contract: a choice without data, from which all tables can be computed.
+
+    Parameters
+    ----------
+    strategy
+        The plug-in.
+    domain, published, policy, loss
+        The case; by default all cuboids of 2 x 3 x 2 under one record more or less at epsilon 1.
+    samples
+        Runs of the audit on each table; 0 leaves the audit out.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> check_strategy(pg.cubes.BMax(), samples=0).passed
+    True
+    """
+    where = domain or Domain({"a": 2, "b": 3, "c": 2})
+    sets = list(published) if published is not None else list(all_cuboids(where).sets)
+    hidden, spent = policy or Policy(where), loss or Epsilon(1)
+    query = CuboidQuery(where, sets)
+
+    def choose() -> Choice:
+        return strategy.choose(where, sets, [1.0] * len(sets), hidden, spent)
+
+    def trials() -> Iterator[tuple[str, Trial]]:
+        yield "chooses alike every time", lambda: _chosen_twice(choose(), choose())
+        yield "weights are positive integers", lambda: _weights(choose())
+        yield "objective and bound are numbers", lambda: _bound(choose())
+        yield "every published cuboid can be computed", lambda: _computable(strategy, query, hidden, spent)
+
+    title = f"{type(strategy).__name__} ({strategy.name})"
+    alone = tried(title, trials())
+    if not alone.passed:
+        return alone
+    made = check_mechanism(Cube(strategy), query, hidden, spent, samples=samples)
+    return Conformance(
+        title, (*alone.checks, *(CheckedRule(f"as a cube, {c.rule}", c.fault) for c in made.checks))
+    )
+
+
+def _computable(strategy: CubeStrategy, query: Query, policy: Policy, loss: Loss) -> str | None:
+    Cube(strategy).calibrate(query, policy, loss)
+    return None
+
+
+def _chosen_twice(one: Choice, other: Choice) -> str | None:
+    same = (one.sets, one.weights, one.kind) == (other.sets, other.weights, other.kind)
+    return None if same else "a second choice differs"
+
+
+def _weights(choice: Choice) -> str | None:
+    if len(choice.weights) != len(choice.sets):
+        return f"{len(choice.weights)} weights for {len(choice.sets)} cuboids"
+    wrong = [weight for weight in choice.weights if type(weight) is not int or weight < 1]
+    return f"weights {wrong}: expected integers of 1 or more" if wrong else None
+
+
+def _bound(choice: Choice) -> str | None:
+    if choice.objective is None or choice.bound is None:
+        return None
+    both = sorted([float(choice.objective), float(choice.bound)])
+    return None if np.all(np.isfinite(both)) else f"objective {choice.objective}, bound {choice.bound}"
