@@ -27,6 +27,7 @@ from policygraph.mechanisms import (
     TransformedLaplace,
     choose,
 )
+from policygraph.mechanisms.candidates import PlugIn
 from policygraph.mechanisms.cube.strategies import Fourier, PMost
 from policygraph.mechanisms.measured import Measured
 from policygraph.mechanisms.partitioned import Partition
@@ -150,6 +151,13 @@ CUBE = pg.queries.all_cuboids(BOX)
 TABLES = pg.queries.cuboids(BOX, [["a", "b"], ["b", "c"]])
 
 ADDITIVE = [
+    Case(
+        "a plug-in",
+        PlugIn("cautious", pg.Laplace(), origin="plug-in 'cautious'"),
+        UNBOUNDED,
+        pg.queries.identity(AGES),
+        pg.Epsilon(1),
+    ),
     Case("Laplace, one record more or less", pg.Laplace(), UNBOUNDED, CELLS, pg.Epsilon(2)),
     Case("Laplace, one record changed", pg.Laplace(), BOUNDED, CELLS, pg.Epsilon(2)),
     Case("Laplace, line", pg.Laplace(), LINE, CELLS, pg.Epsilon(2)),
