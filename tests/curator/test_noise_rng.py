@@ -11,7 +11,8 @@ import pytest
 from scipy.stats import chi2
 
 from policygraph.curator.noise import discrete_gaussian, discrete_laplace
-from policygraph.curator.noise.rng import SecureRng, SeededRng, default_rng
+from policygraph.curator.noise import rng as rng_module
+from policygraph.curator.noise.rng import KeyedRng, SecureRng, SeededRng, default_rng
 from policygraph.errors import InputError
 
 PINNED_INT = [8410223040561220951, 55816690767156883, 3163255552202695599]
@@ -160,3 +161,32 @@ def test_bad_requests_are_refused():
         SeededRng(True)
     with pytest.raises(InputError, match="words"):
         SecureRng().words(-1)
+
+
+def test_a_source_that_wakes_up_in_another_process_takes_a_new_key(monkeypatch):
+    secure, keyed = SecureRng(), KeyedRng(b"k" * 32, "a key of the ledger")
+    before = secure.words(4).tolist()
+    keyed.words(1)
+    monkeypatch.setattr(rng_module.os, "getpid", lambda: -1)
+    assert set(secure.words(4).tolist()).isdisjoint(before)
+    with pytest.raises(InputError, match="forked"):
+        keyed.words(1)
+
+
+def test_after_a_fork_every_secure_source_forgets_its_words():
+    secure = SecureRng()
+    before = secure.words(3).tolist()
+    rng_module._after_fork()
+    assert set(secure.words(3).tolist()).isdisjoint(before)
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_keyed_source_cannot_be_copied(duplicate):
+    with pytest.raises(TypeError, match="cannot be copied"):
+        duplicate(KeyedRng(b"k" * 32, "a key of the ledger"))
+
+
+@pytest.mark.parametrize("key", [b"short", "k" * 32, b"k" * 33])
+def test_a_key_has_32_bytes(key):
+    with pytest.raises(InputError, match="32 bytes"):
+        KeyedRng(key, "a key of the ledger")

@@ -239,3 +239,41 @@ def test_weights_and_lines_that_are_no_edges_are_named(tmp_path: Path):
 def test_a_measure_beyond_exact_floats_needs_whole_numbers():
     wide = SimpleNamespace(column="income", unit=1, lowest=0, highest=2**60)
     assert code_of(level_sql, "x", "DOUBLE", wide) == "data.inexact"
+
+
+def test_datasets_of_arrow_and_fetched_files_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    import pyarrow.dataset as datasets
+
+    assert count_cells(datasets.dataset(pa.table({"age": [0, 2, 2]})), AGES).vector().tolist() == [1, 0, 2]
+    (tmp_path / "copy.csv").write_text("age\n1\n1\n")
+    monkeypatch.setattr(files, "_fetched", lambda address: (str(tmp_path / "copy.csv"), None))
+    assert count_cells("https://example.org/people.csv", AGES).vector().tolist() == [0, 2, 0]
+
+
+def test_edges_of_a_select_are_counted():
+    connection = duckdb.connect()
+    query = 'SELECT 0 AS "from", 1 AS "to" UNION ALL SELECT 1, 2'
+    assert read_edges((connection, query), Network(3)).rows == 2
+    connection.close()
+
+
+def test_measures_need_their_column_and_a_rule_for_missing_numbers():
+    measure = pg.Measure("income", 0, 10)
+    query, policy = pg.queries.sums(AGES, [()], measure), pg.Policy(AGES)
+    table = pa.table({"age": [0, 1], "income": [3, None]})
+    assert code_of(pg.release, query, policy, table.drop_columns(["income"]), epsilon=1).startswith("data.")
+    assert code_of(pg.release, query, policy, table, epsilon=1) == "measure.no-value"
+    assert code_of(pg.release, query, policy, pa.table({"age": [7], "income": [1]}), epsilon=1).startswith(
+        "data."
+    )
+    for missing in ("drop", 4):
+        ruled = pg.Measure("income", 0, 10, missing=missing)
+        sums = pg.queries.sums(AGES, [()], ruled)
+        made = pg.release(sums, policy, table, epsilon=1, dataset="people", source=pg.SeededRng(1))
+        assert len(made.values()) == 1
+
+
+def test_a_header_without_names_is_empty(tmp_path: Path):
+    path = tmp_path / "blank.csv"
+    path.write_text("\n1\n")
+    assert code_of(count_cells, str(path), AGES).startswith("data.")
