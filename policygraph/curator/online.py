@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from policygraph.curator.histogram import Data
 from policygraph.curator.ledger import Ledger
 from policygraph.curator.noise import Rng
 from policygraph.curator.releasing import find_account, perform, rng_of
@@ -186,7 +187,7 @@ class OnlineCube:
         return identify(self.data, None, self.policy, self.columns)
 
     @cached_property
-    def _counts(self) -> Any:
+    def _counts(self) -> Data:
         known = self._identity
         counts = (
             known.counts

@@ -25,7 +25,7 @@ from policygraph.curator.counting.reading import Files, are_paths, how_read, is_
 from policygraph.curator.counting.source import Source as Records
 from policygraph.curator.counting.source import stamps_of
 from policygraph.curator.counting.tables import count_measure
-from policygraph.curator.histogram import DENSE, Histogram, MeasuredCounts, digest
+from policygraph.curator.histogram import DENSE, Data, Histogram, MeasuredCounts, digest
 from policygraph.curator.ledger.accounts import request_fingerprint
 from policygraph.curator.noise.rng import Rng
 from policygraph.errors import DataError, InputError
@@ -253,7 +253,7 @@ class Fingerprinted(Protocol):
 
 
 def request_of(
-    query: Fingerprinted, policy: Policy, loss: Loss, mechanism: Any, source: Rng, data: Identity
+    query: Fingerprinted, policy: Policy, loss: Loss, mechanism: Any, rng: Rng, data: Identity
 ) -> str | None:
     """Fingerprint of a request, for the ledger; None where the mechanism cannot be told from others of its kind.
 
@@ -277,7 +277,7 @@ def request_of(
         mechanism={
             "version": VERSION,
             "asked": asked,
-            "source": "secure" if source.private else source.describe(),
+            "source": "secure" if rng.private else rng.describe(),
         },
         data=data.content,
     )
@@ -301,10 +301,10 @@ class Identity:
 
     account: str
     content: str
-    counts: Any = None
+    counts: Data | None = None
     records: Records | None = field(default=None, compare=False)
 
-    def check(self, counts: Any) -> None:
+    def check(self, counts: Data) -> None:
         """Raise when the data were changed between being identified and being counted."""
         if counts.fingerprint != self.account:
             raise DataError(
@@ -370,7 +370,7 @@ def read(
     policy: Policy,
     columns: Mapping[str, str] | None = None,
     edges: Mapping[str, str] | None = None,
-) -> Any:
+) -> Data:
     """Read what a query is about: counts of cells, or counts and sums for a measure."""
     if not isinstance(query, MeasureQuery):
         return read_data(data, policy, columns, edges)
@@ -402,7 +402,7 @@ def files_by_bytes(data: Any) -> Records:
     )  # fmt: skip
 
 
-def _of_counts(counts: Any) -> Identity:
+def _of_counts(counts: Data) -> Identity:
     inner = counts.counts if isinstance(counts, MeasuredCounts) else counts
     parts = ["counts", counts.fingerprint, repr(inner.domain.to_spec()), *_numbers(inner)]
     if isinstance(counts, MeasuredCounts):

@@ -389,10 +389,17 @@ def test_other_losses_and_large_queries_are_refused():
         Partitioned(Partition([0, 1])).calibrate(pg.queries.identity(LINE), policy, pg.Epsilon(1))
     assert caught.value.code == "partition.graph"
     ready = Partitioned().calibrate(pg.queries.identity(LINE), policy, pg.Epsilon(1))
-    for table in ([1, 2, 3], [1 << 60] * 6, [0.5] * 6):
+    for table, code in (
+        ([1, 2, 3], "mechanism.table"),
+        ([1 << 60] * 6, "counts.size"),
+        ([0.5] * 6, "counts.value"),
+    ):
         with pytest.raises(pg.InputError) as caught:
             ready.run(table, pg.SeededRng(1))
-        assert caught.value.code == "partition.table"
+        assert caught.value.code == code
+    with pytest.raises(pg.InputError) as caught:
+        chosen(ready.chooser, [1 << 48] * 6, pg.SeededRng(1))
+    assert caught.value.code == "partition.table"
 
 
 @pytest.mark.slow
