@@ -24,6 +24,7 @@ from policygraph.curator.noise import KeyedRng
 from policygraph.errors import LedgerError
 from policygraph.model.loss import Epsilon, Rho
 from policygraph.release.release import Release
+from tests.gate import noisy
 from tests.oracles import ledger_layout2
 
 DOMAIN = pg.Domain({"age": 4})
@@ -36,7 +37,6 @@ RELEASE = """
 import os, signal, sqlite3, sys
 import policygraph as pg
 from policygraph.curator.ledger import store
-from tests.gate import noisy
 domain = pg.Domain({"age": 4})
 left = int(sys.argv[2])
 def count(statement):
@@ -177,11 +177,11 @@ def test_the_file_alone_does_not_give_the_noise(tmp_path, monkeypatch):
     (key,) = db.execute("SELECT key FROM keys").fetchone()
     (request,) = db.execute("SELECT request FROM entries").fetchone()
     db.close()
-    noisy = Release.from_parquet(bodies[0]).values()
+    released = Release.from_parquet(bodies[0]).values()
     ready = pg.Laplace().calibrate(QUERY, POLICY, pg.Epsilon("1/100"))
     for guess in (key, hmac.new(key, request.encode(), hashlib.sha256).digest()):
         noise = noisy(ready, np.zeros(4, dtype=np.int64), KeyedRng(guess))
-        assert (noisy - noise).tolist() != DATA
+        assert (released - noise).tolist() != DATA
 
 
 @on_posix
