@@ -224,7 +224,7 @@ def test_other_processors_choose_the_same():
     outcomes = []
     for machine in MACHINES:
         done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", PROGRAM.format(root=root)],
+            [sys.executable, "-W", "ignore", "-c", PROGRAM.format(root=str(root))],
             capture_output=True,
             text=True,
             check=True,
