@@ -48,6 +48,14 @@ class Area:
 
 
 AREAS = {
+    "gate": Area(
+        ("policygraph/curator/gate.py", "policygraph/curator/runners/*", "policygraph/curator/histogram.py"),
+        (
+            "tests/curator/test_gate.py",
+            "tests/mechanisms/test_release.py",
+            "tests/mechanisms/test_exponential.py",
+        ),
+    ),
     "ledger": Area(
         ("policygraph/curator/ledger/*",),
         (
@@ -219,7 +227,7 @@ def reasons() -> dict[tuple[str, str, str], str]:
 HEAD = """# Surviving mutants
 
 Made by `python -m tests.mutation page` from the results of `nox -s mutation`. A mutant is the trusted code with one small change: another
-comparison, another constant, an argument left out. A mutant is killed when a test fails; one that survives is listed here with the reason. Mutants that
+comparison, another constant, an argument left out. A mutant is killed when a test fails; one that survives is listed here with the reason, or as open. Mutants that
 change only the text of errors are left out. Of the others a sample is tried, the same for the same seed and code.
 
 | module | mutants | text only | tried | killed | survived |
