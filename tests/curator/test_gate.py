@@ -12,7 +12,7 @@ import pytest
 
 import policygraph as pg
 from policygraph.curator import gate
-from policygraph.curator.histogram import Histogram
+from policygraph.curator.histogram import Histogram, MeasuredCounts
 from policygraph.distributions.noise import laplace_noise
 from policygraph.mechanisms.additive import Additive
 from policygraph.mechanisms.base import Calibrated
@@ -228,3 +228,44 @@ def test_a_histogram_shows_no_number():
     assert repr(Histogram.of(AGES, COUNTS)) == f"Histogram({AGES!r}, private)"
     with pytest.raises(ValueError, match="read-only"):
         Histogram.of(AGES, COUNTS).vector()[0] = 1
+
+
+def test_records_with_values_and_counts_of_cells_are_told_apart():
+    measure = pg.Measure("income", 0, 9)
+    valued = MeasuredCounts.from_vectors(AGES, measure, COUNTS, COUNTS * 2)
+    sums = pg.Measured().calibrate(pg.queries.sums(AGES, [["age"]], measure), pg.Policy(AGES), pg.Epsilon(1))
+    other = pg.Measured().calibrate(
+        pg.queries.sums(AGES, [["age"]], pg.Measure("age", 0, 9)), pg.Policy(AGES), pg.Epsilon(1)
+    )
+    for ready, data in ((sums, Histogram.of(AGES, COUNTS)), (other, valued)):
+        with pytest.raises(pg.InputError) as caught:
+            gate.draw(ready, data, pg.SeededRng(1))
+        assert caught.value.code == "measure.data"
+    sparse = pg.Sparse(threshold=3).calibrate(QUERY, pg.Policy(AGES), pg.Epsilon(1))
+    with pytest.raises(pg.InputError) as caught:
+        gate.draw(sparse, valued, pg.SeededRng(1))
+    assert caught.value.code == "measure.data"
+    assert valued.answers([QUERY])[0].tolist() == COUNTS.tolist()
+
+
+def test_what_is_too_large_to_count_is_refused_before_the_charge():
+    large = pg.Domain({"a": 10**5, "b": 10**5})
+    data = Histogram(large, "x", 7, _tally=lambda sets: [])
+    for query in (pg.queries.identity(large), pg.queries.cuboids(large, [["a"], ["a", "b"]])):
+        ready = Additive("plain", query, pg.Policy(large), pg.Epsilon(1), laplace().sensitivity)
+        with pytest.raises(pg.PolicyGraphError) as caught:
+            gate.check(ready, data)
+        assert caught.value.code == "counts.too-large"
+    rows = Additive(
+        "rows",
+        pg.queries.boxes(large, [((0, 0), (1, 1))]),
+        pg.Policy(large),
+        pg.Epsilon(1),
+        laplace().sensitivity,
+    )
+    with pytest.raises(pg.PolicyGraphError) as caught:
+        gate.check(rows, data)
+    assert caught.value.code == "counts.too-large"
+    with pytest.raises(pg.DataError) as caught:
+        Histogram.derived(AGES, np.full(4, 1 << 61))
+    assert caught.value.code == "counts.size"
