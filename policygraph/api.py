@@ -12,7 +12,7 @@ from policygraph.compare import named_mechanism
 from policygraph.curator.counting import read_data
 from policygraph.curator.ledger import Ledger
 from policygraph.curator.noise import Rng
-from policygraph.curator.releasing import Outcome, calibrated, check_kinds, find_account, perform, rng_of
+from policygraph.curator.releasing import Outcome, calibrated, check_arguments, find_account, perform, rng_of
 from policygraph.curator.requests import identify
 from policygraph.errors import InputError
 from policygraph.exact import Exact
@@ -150,7 +150,7 @@ def release(
     >>> made.tables[0].name, len(made.values()), made.private
     ('age', 3, False)
     """
-    check_kinds(query, policy, ledger)
+    check_arguments(query, policy, ledger)
     with asking(time_limit):
         mechanism = _by_name(mechanism, query, policy, loss_of(epsilon, rho, delta))
         return perform(

@@ -30,7 +30,7 @@ from policygraph.mechanisms.partitioned.mechanism import PartitionedNoise
 from policygraph.mechanisms.strategy.mechanism import MatrixMechanism
 from policygraph.mechanisms.transformed.mechanism import EdgeNoise
 from policygraph.model.loss import Epsilon, Loss, Rho, loss_of
-from policygraph.model.policy import Policy
+from policygraph.model.policy import Policy, check_kinds
 from policygraph.model.queries.base import Query
 from policygraph.output import replacing
 from policygraph.sensitivity.request import CUT_SHORT, asking
@@ -340,7 +340,7 @@ def compare(
     tree          1361      tree of 16 over the prefix sums along age
     every answer  2e+06     sensitivity 100
     """
-    _check_kinds(query, policy)
+    check_kinds(query, policy, "release.arguments")
     spent = _loss(loss, epsilon, rho, delta)
     tell = progress or (lambda stage: None)
     chosen = _named(methods, standard_methods(query, policy, spent, cube))
@@ -359,18 +359,6 @@ def compare(
             f"none of the methods applies; {rows[0].name}: {rows[0].note}", code="compare.none"
         )
     return Comparison(tuple(rows), spent, 0 if counts is None else runs, request.cut_short)
-
-
-def _check_kinds(query: Any, policy: Any) -> None:
-    if isinstance(query, Query) and isinstance(policy, Policy):
-        return
-    swapped = isinstance(query, Policy) and isinstance(policy, Query)
-    raise InputError(
-        "query and policy are swapped: expected the query first, then the policy."
-        if swapped
-        else f"query={query!r}, policy={policy!r}: expected a query such as pg.queries.identity(domain), then a Policy.",
-        code="release.arguments",
-    )
 
 
 def _loss(loss: Any, epsilon: Exact | None, rho: Exact | None, delta: Exact | None) -> Loss:

@@ -96,7 +96,6 @@ def release(
     from policygraph.api import perform
     from policygraph.compare import named_mechanism
     from policygraph.curator.noise import SecureRng, SeededRng
-    from policygraph.model.loss import loss_from_json
     from policygraph.sensitivity.request import asking
 
     asked = loss_option(epsilon, rho, delta)
@@ -145,7 +144,7 @@ def release(
         made = done.release
         if done.repeated and not overwrite and not _holds(out, made):
             _refuse_files(out)
-        loss = loss_from_json(made.record["loss"])
+        loss = made.loss
         try:
             written = made.write(out)
         except (InputError, OSError) as cause:
@@ -380,22 +379,14 @@ def synthetic(
     as_json: bool = AS_JSON,
 ) -> None:
     """Make a synthetic graph with exactly the public degrees from released mixing counts; costs no budget."""
-    from policygraph.documents import MALFORMED
     from policygraph.estimation.networks import synthetic_from_release
-    from policygraph.model.policy import Policy
     from policygraph.release.release import Release
 
     check_target(to)
     release = Release.from_parquet(folder / "release.parquet" if folder.is_dir() else folder)
     public = None
     if degrees is not None:
-        try:
-            network = Policy.from_spec(release.record["policy"]).domain
-        except MALFORMED as cause:
-            raise InputError(
-                f"{folder} has no policy that can be read ({cause}).", code="release.file"
-            ) from cause
-        public = _read_degrees(degrees, network)
+        public = _read_degrees(degrees, release.policy.domain)
     with stage("starting") as show:
         made = synthetic_from_release(release, public, seed=seed, progress=show)
     with writing(to):

@@ -31,7 +31,7 @@ from policygraph.exact import Exact, as_fraction
 from policygraph.mechanisms.additive import Additive, Gaussian, Laplace
 from policygraph.mechanisms.base import Mechanism
 from policygraph.model.domain import Domain
-from policygraph.model.loss import Epsilon, Loss, Rho, loss_from_json
+from policygraph.model.loss import Epsilon, Loss, Rho
 from policygraph.model.policy import Policy
 from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.release.release import NOT_PRIVATE, Release, Table
@@ -233,13 +233,10 @@ class OnlineCube:
         plain = record["mechanism"] in ("Laplace", "Gaussian") and "cube" not in record
         if sets is None or not plain or record["noise"]["distribution"] != self._law:
             return []
-        loss = loss_from_json(record["loss"])
-        if not isinstance(loss, (Epsilon, Rho)):
-            return []
         query = _Named(record["query_fingerprint"])
         # A table may have been asked for by this name, or have been what was best.
         expected = [
-            request_of(query, self.policy, loss, asked, self._random, self._identity)
+            request_of(query, self.policy, made.loss, asked, self._random, self._identity)
             for asked in (self._plain, None)
         ]
         if request not in [self.book.keyed(each) for each in expected if each is not None]:

@@ -22,7 +22,7 @@ from policygraph.mechanisms import MeasuredNoise, Mechanism, choose
 from policygraph.mechanisms.base import Calibrated, check_drawable
 from policygraph.model.loss import EpsilonDelta, Loss, loss_of
 from policygraph.model.node_privacy import NodePrivacy
-from policygraph.model.policy import Policy
+from policygraph.model.policy import Policy, check_kinds
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.measures import MeasureQuery
 from policygraph.release.release import Release
@@ -125,7 +125,7 @@ def perform(
     identity
         The data as requests know them, where the caller found that out already.
     """
-    check_kinds(query, policy, ledger)
+    check_arguments(query, policy, ledger)
     tell = progress or (lambda stage: None)
     loss = loss_of(epsilon, rho, delta)
     asked = None if delta is None or epsilon is None else EpsilonDelta(epsilon, delta)
@@ -301,16 +301,9 @@ def find_account(book: Ledger, content: str, name: str | None) -> str:
     return named(name) if by_name.charges or by_name.limit is not None else content
 
 
-def check_kinds(query: Any, policy: Any, ledger: Any) -> None:
+def check_arguments(query: Any, policy: Any, ledger: Any) -> None:
     """Refuse arguments of other kinds, such as a query and a policy that are swapped."""
-    if not isinstance(query, Query) or not isinstance(policy, (Policy, NodePrivacy)):
-        swapped = isinstance(query, Policy) and isinstance(policy, Query)
-        raise InputError(
-            "query and policy are swapped: expected the query first, then the policy."
-            if swapped
-            else f"query={query!r}, policy={policy!r}: expected a query such as pg.queries.identity(domain), then a Policy.",
-            code="release.arguments",
-        )
+    check_kinds(query, policy, "release.arguments", (NodePrivacy,))
     if ledger is not None and not isinstance(ledger, (Ledger, str, Path)):
         raise InputError(
             f"ledger={ledger!r}: expected the path of a ledger, a Ledger, or None.",

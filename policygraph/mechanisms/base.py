@@ -151,16 +151,6 @@ class Calibrated(ABC):
         """Answers of the query from an output, in units of its integers: what other mechanisms build on (post-processing)."""
         return points
 
-    @property
-    def settings(self) -> str:
-        """What tells two requests apart beside the name and the noise, for the ledger; empty where nothing does."""
-        return ""
-
-    @property
-    def request(self) -> str:
-        """What was asked for, in place of name and noise, for the ledger; empty where these tell a request by themselves."""
-        return ""
-
     @abstractmethod
     def stages(self) -> Sequence[str]:
         """Return one sentence for each stage, for people who read the release."""

@@ -62,10 +62,6 @@ class SparseNoise(Calibrated):
         return self.inner.noise
 
     @property
-    def settings(self) -> str:
-        return f"threshold {self.threshold}"
-
-    @property
     def centre(self) -> Query | None:
         return None
 

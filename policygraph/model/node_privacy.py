@@ -83,3 +83,18 @@ class NodePrivacy:
     def to_spec(self) -> dict[str, Any]:
         """Plain form for fingerprints and releases."""
         return {"network": self.domain.to_spec(), "neighbours": {"nodes": True}}
+
+    @classmethod
+    def from_spec(cls, spec: dict[str, Any]) -> NodePrivacy | None:
+        """Make it from its plain form; None where that is of another policy.
+
+        Examples
+        --------
+        >>> policy = NodePrivacy(Network(3))
+        >>> NodePrivacy.from_spec(policy.to_spec()) == policy, NodePrivacy.from_spec({"network": {"nodes": 3}})
+        (True, None)
+        """
+        if not spec.get("neighbours", {}).get("nodes"):
+            return None
+        network = dict(spec["network"])
+        return cls(Network(network.pop("nodes"), **network))

@@ -17,7 +17,7 @@ import numpy as np
 from policygraph.errors import InputError
 from policygraph.model.constraints.base import AnyDomain, Constraint
 from policygraph.model.domain import Domain, Network
-from policygraph.model.queries.base import fingerprint
+from policygraph.model.queries.base import Query, fingerprint
 from policygraph.model.system import System
 
 if TYPE_CHECKING:
@@ -412,3 +412,18 @@ def _read_graph(domain: AnyDomain, graph: Any) -> PolicyGraph:
             value=graph,
         )
     return graph
+
+
+def check_kinds(query: Any, policy: Any, code: str, kinds: tuple[type, ...] = ()) -> None:
+    """Refuse arguments of other kinds, such as a query and a policy that are swapped.
+
+    ``kinds`` are further types that will do as a policy.
+    """
+    if isinstance(query, Query) and isinstance(policy, (Policy, *kinds)):
+        return
+    raise InputError(
+        "query and policy are swapped: expected the query first, then the policy."
+        if isinstance(query, Policy) and isinstance(policy, Query)
+        else f"query={query!r}, policy={policy!r}: expected a query such as pg.queries.identity(domain), then a Policy.",
+        code=code,
+    )

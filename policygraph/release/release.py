@@ -1,6 +1,6 @@
 """What is given away. Owns :class:`Release`: noisy tables, what was asked, the certificate, the loss; never a true value.
 
-A release can be written as table, Parquet, CSV and JSON, each with its provenance; one made with a seeded source says
+A release can be written as table, Parquet, CSV and JSON, each with its provenance; one made with seeded randomness says
 NOT PRIVATE in all of them.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,12 +22,18 @@ import numpy.typing as npt
 from policygraph.arrow import to_arrow, to_numpy
 from policygraph.documents import MALFORMED, parse_json
 from policygraph.errors import InputError, PolicyGraphError
+from policygraph.model.loss import Loss, loss_from_json
+from policygraph.model.node_privacy import NodePrivacy
+from policygraph.model.policy import Policy
+from policygraph.model.queries import from_spec
+from policygraph.model.queries.base import Query
 from policygraph.output import replacing, write_all
 from policygraph.sensitivity.certificate import Sensitivity
 
 NOT_PRIVATE = "NOT PRIVATE: the noise came from a seeded source and can be recomputed"
 METADATA = b"policygraph"
 Floats = npt.NDArray[np.float64]
+Part = TypeVar("Part")
 JSON_VALUES = 100_000
 """Tables with more numbers than this are left out of release.json and stand in the Parquet file only."""
 KINDS = {
@@ -108,7 +114,16 @@ class Release:
     tables
         The released tables.
     record
-        The provenance: policy, query, certificate, loss, noise, version, one sentence for each stage.
+        The provenance as it is stored: policy, query, certificate, loss, noise, version, one sentence for each stage. The properties
+        :attr:`policy`, :attr:`query`, :attr:`loss` and :attr:`certificate` are its parts as values of the library.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"age": 3})
+    >>> made = pg.release(pg.queries.identity(domain), pg.Policy(domain), [5, 0, 2], epsilon=1, rng=pg.SeededRng(7))
+    >>> made.policy == pg.Policy(domain), made.query == pg.queries.identity(domain), made.loss, made.certificate.power
+    (True, True, Epsilon(value=Fraction(1, 1)), Fraction(1, 1))
     """
 
     tables: tuple[Table, ...]
@@ -118,6 +133,34 @@ class Release:
     def private(self) -> bool:
         """False when the noise came from a seeded source."""
         return bool(self.record["private"])
+
+    @property
+    def policy(self) -> Policy | NodePrivacy:
+        """What the release hides."""
+        return self._read("policy", lambda spec: NodePrivacy.from_spec(spec) or Policy.from_spec(spec))
+
+    @property
+    def query(self) -> Query:
+        """What was asked."""
+        domain = self.policy.domain
+        return self._read("query", lambda spec: from_spec(domain, spec))
+
+    @property
+    def loss(self) -> Loss:
+        """The privacy loss that was spent."""
+        return cast("Loss", self._read("loss", loss_from_json))
+
+    def _read(self, key: str, reader: Callable[[dict[str, Any]], Part]) -> Part:
+        """A part of the record as a value of the library."""
+        try:
+            return reader(dict(self.record[key]))
+        except PolicyGraphError:
+            raise
+        except MALFORMED as cause:
+            raise InputError(
+                f"the {key} of this release lacks or garbles {str(cause)[:200]}: it was changed after it was written.",
+                code="release.file",
+            ) from cause
 
     @property
     def certificate(self) -> Sensitivity:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError
-from policygraph.model.policy import Policy
+from policygraph.model.policy import Policy, check_kinds
 from policygraph.model.queries.base import Norm, Query
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.problem import Problem, Rung
@@ -119,14 +119,7 @@ def sensitivity(
     """
     if norm not in ("l1", "l2"):
         raise InputError(f"norm={norm!r}: expected 'l1' or 'l2'.", code="sensitivity.norm", value=norm)
-    if not isinstance(query, Query) or not isinstance(policy, Policy):
-        swapped = isinstance(query, Policy) and isinstance(policy, Query)
-        raise InputError(
-            "query and policy are swapped: expected the query first, then the policy."
-            if swapped
-            else f"query={query!r}, policy={policy!r}: expected a query such as pg.queries.identity(domain), then a Policy.",
-            code="sensitivity.arguments",
-        )
+    check_kinds(query, policy, "sensitivity.arguments")
     query.check_domain(policy.domain)
     # its own, so that it tells what this search trusted
     work = Effort.of(effort, time_limit, usual=USUAL).share(1)

@@ -16,6 +16,7 @@ import policygraph as pg
 from policygraph.audit import audit
 from policygraph.curator.noise import rare
 from policygraph.curator.noise.rare import draw_count, draw_passing, draw_values
+from policygraph.curator.requests import mechanism_form
 from policygraph.curator.runners import sparse as runner
 from policygraph.distributions.integers import (
     GaussianTail,
@@ -251,8 +252,10 @@ def test_without_noise_the_list_is_exact():
 
 def test_two_thresholds_are_two_requests():
     query, policy = pg.queries.identity(SMALL), pg.Policy(SMALL)
-    a, b = (pg.Sparse(threshold=t).calibrate(query, policy, pg.Epsilon(1)) for t in (2, 3))
-    assert a.settings != b.settings
+    mechanisms = [pg.Sparse(threshold=t) for t in (2, 3)]
+    ready = [each.calibrate(query, policy, pg.Epsilon(1)) for each in mechanisms]
+    for a, b in (mechanisms, ready):
+        assert mechanism_form(a) != mechanism_form(b)
 
 
 def test_refusals():

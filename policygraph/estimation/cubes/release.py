@@ -107,7 +107,7 @@ class CubeRelease(Release):
     @cached_property
     def domain(self) -> Domain:
         """The domain of the records."""
-        domain = Policy.from_spec(self.record["policy"]).domain
+        domain = self.policy.domain
         if not isinstance(domain, Domain):
             raise InputError("a cube needs a table, not a network.", code="cubes.domain")
         return domain
@@ -142,7 +142,7 @@ class CubeRelease(Release):
         if not self.finish.agrees:
             return []
         masks = [self.lattice.mask(names) for names in self.choice.sets] + list(self._places)
-        found = facts_of(self.lattice, Policy.from_spec(self.record["policy"]))
+        found = facts_of(self.lattice, cast("Policy", self.policy))
         return visible(self.lattice, found, masks, together=not self.finish.plain)
 
     def variance(self, *names: str) -> float | Floats:

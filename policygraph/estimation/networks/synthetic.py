@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.documents import MALFORMED
-from policygraph.errors import InputError, PolicyGraphError, RefusedError
+from policygraph.errors import InputError, RefusedError
 from policygraph.estimation.networks.degrees import PublicDegrees
 from policygraph.estimation.networks.mixing import as_matrix, consistent_mixing
 from policygraph.estimation.networks.nearest import nearest_counts
@@ -22,7 +21,6 @@ from policygraph.estimation.networks.realise import any_graph, first_graph
 from policygraph.model.constraints.networks import Degrees
 from policygraph.model.domain import Network
 from policygraph.model.policy import Policy
-from policygraph.model.queries import from_spec
 from policygraph.model.queries.networks import MixingQuery
 from policygraph.output import replacing
 from policygraph.release.release import Release
@@ -419,17 +417,8 @@ def synthetic_from_release(
     >>> made.notes[0]
     'NOT PRIVATE: the noise of the release came from a seeded source.'
     """
-    try:
-        policy = Policy.from_spec(release.record["policy"])
-        query = from_spec(policy.domain, release.record["query"])
-    except PolicyGraphError:
-        raise
-    except MALFORMED as cause:
-        raise InputError(
-            f"the release lacks or garbles {str(cause)[:200]}: it was changed after it was written.",
-            code="release.file",
-        ) from cause
-    if not isinstance(query, MixingQuery):
+    policy, query = release.policy, release.query
+    if not isinstance(query, MixingQuery) or not isinstance(policy, Policy):
         raise InputError(
             f"a release of {query!r}: expected one of mixing counts.", code="networks.release", value=query
         )

@@ -95,10 +95,6 @@ class CubeNoise(Calibrated):
         return self.choice.query(self.query.domain) if self.choice.sets else None
 
     @property
-    def request(self) -> str:
-        return self.asked
-
-    @property
     def cut_short(self) -> bool:
         return self.choice.cut_short or super().cut_short
 

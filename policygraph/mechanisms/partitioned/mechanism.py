@@ -8,7 +8,7 @@ partitioner.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
@@ -212,11 +212,6 @@ class PartitionedNoise(Calibrated):
     def reach(self, records: int) -> int:
         return max(super().reach(records), self._expected.inner.reach(records))
 
-    @property
-    def settings(self) -> str:
-        second = self._expected.inner
-        return f"{self.about}; {self.then!r}; {second.mechanism} {second.settings}".strip()
-
     def stages(self) -> Sequence[str]:
         return self._expected.stages()
 
@@ -282,10 +277,6 @@ class Partitioned(Mechanism):
                 code="partition.share",
                 value=self.share,
             )
-
-    def with_share(self, share: Exact | Literal["auto"]) -> Partitioned:
-        """The same mechanism with another split of epsilon."""
-        return replace(self, share=share)
 
     def calibrate(
         self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None

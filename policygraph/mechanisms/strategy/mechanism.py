@@ -112,10 +112,6 @@ class StrategyNoise(Calibrated):
     def to_answers(self, points: Any) -> Floats:
         return self.answers(points)
 
-    @property
-    def settings(self) -> str:
-        return self.strategy.fingerprint
-
     def publish(self, points: Ints, randomness: Randomness) -> Release:
         """Make a release of an output of the gate (post-processing)."""
         return super().publish(self.answers(points), randomness)

@@ -425,10 +425,6 @@ class OnForest(OnTransformed):
     def reach(self, records: int) -> int:
         return max(super().reach(records), self.inner.reach(records))
 
-    @property
-    def settings(self) -> str:
-        return self.inner.settings
-
     @cached_property
     def _deviations(self) -> Floats:
         one = float(np.max(self.inner.deviation(0)))

@@ -377,14 +377,6 @@ class BlockQuery(_SetQuery):
     def from_tables(self, tables: Sequence[Ints]) -> Ints:
         return np.concatenate([self.block(at, table) for at, table in enumerate(tables)])
 
-    def check_reach(self, records: int) -> None:
-        """Refuse a table whose answers could leave 62 bits."""
-        if self.largest * records >= 1 << 62:
-            raise RefusedError(
-                "interactions of this many values and records leave 64-bit integers. Use smaller weights.",
-                code="query.overflow",
-            )
-
     def columns(self, cells: Any) -> Any:
         from scipy import sparse
 
