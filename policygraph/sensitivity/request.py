@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from policygraph.effort import Effort
 from policygraph.errors import PolicyGraphError
-from policygraph.model.queries.base import Norm, Query
+from policygraph.model.queries.base import AnyDomain, Norm, Query
 
 if TYPE_CHECKING:
     from policygraph.sensitivity.certificate import Sensitivity
@@ -48,7 +48,7 @@ class Request:
 
     def __init__(self, time_limit: float | None = None) -> None:
         self.effort = Effort.of(None, time_limit)
-        self._found: dict[tuple[str, str, str], dict[int, Sensitivity | PolicyGraphError]] = {}
+        self._found: dict[tuple[AnyDomain, str, str, str], dict[int, Sensitivity | PolicyGraphError]] = {}
 
     @property
     def cut_short(self) -> bool:
@@ -70,7 +70,7 @@ class Request:
         """
         from policygraph.sensitivity import sensitivity
 
-        known = self._found.setdefault((query.fingerprint, policy.fingerprint, norm), {})
+        known = self._found.setdefault((query.domain, query.fingerprint, policy.fingerprint, norm), {})
         exact = [found for found in known.values() if not isinstance(found, PolicyGraphError) and found.exact]
         found = exact[0] if exact else known.get(work)
         if found is None:

@@ -73,6 +73,40 @@ def test_overlapping_and_neighbouring_parts_add_up(ledger):
     assert "both look at the cell (3)" in str(share)
 
 
+def of_cell(domain, cell):
+    return pg.queries.matrix(domain, [[int(at == cell) for at in range(domain.size)]])
+
+
+@pytest.mark.parametrize("names", [("age", "sex"), ("sex", "age")])
+def test_cells_are_numbered_by_the_order_of_the_attributes(ledger, names):
+    """The ledger once sorted the attributes of its policies, so that it saw other moves than the policy has."""
+    domain = pg.Domain(dict.fromkeys(names, 2))
+    policy = pg.Policy(domain, pg.PolicyGraph.full(domain, names[0]))
+    assert policy.are_neighbours([1, 0, 0, 0], [0, 0, 1, 0])
+    assert not policy.are_neighbours([1, 0, 0, 0], [0, 1, 0, 0])
+    for cell, spent in ((0, 1), (1, 1), (2, 2)):
+        pg.release(
+            of_cell(domain, cell),
+            policy,
+            [4, 0, 2, 1],
+            epsilon=1,
+            mechanism=pg.Laplace(),
+            ledger=ledger,
+            dataset="people",
+        )
+        assert ledger.spent("people") == Epsilon(spent)
+
+
+def test_the_same_policy_with_its_attributes_in_another_order_adds_up(ledger):
+    for turn, names in enumerate((("age", "sex"), ("sex", "age"))):
+        domain = pg.Domain(dict.fromkeys(names, 2))
+        policy = pg.Policy(domain)
+        for cell in (0, 1):
+            made = {"epsilon": 1 + turn, "mechanism": pg.Laplace(), "ledger": ledger, "dataset": "people"}
+            pg.release(of_cell(domain, cell), policy, [4, 0, 2, 1], **made)
+    assert ledger.spent("people") == Epsilon(1 + 2 + 2), "only the first order is compared cell by cell"
+
+
 def test_the_limit_counts_the_largest_and_says_what_is_left_for_the_part(ledger):
     ledger.set_limit("ab" * 32, Epsilon(1), name="other")
     ask(ledger, 0, 3)

@@ -15,7 +15,7 @@ from typing import Any
 
 from policygraph.curator.ledger import accounts, schema, store
 from policygraph.curator.ledger.accounts import Account, Charge, Entry, Figures, RecordedRequest, label
-from policygraph.curator.ledger.rules import ChargedPart, Limit, Statement, Stretch, state
+from policygraph.curator.ledger.rules import ChargedPart, Limit, Statement, Stretch, same_cells, state
 from policygraph.curator.ledger.schema import canonical_json
 from policygraph.errors import InputError, LedgerError
 from policygraph.model.loss import Epsilon, EpsilonDelta, Loss, Rho, Target
@@ -282,11 +282,12 @@ class Ledger:
         accounts.chargeable(loss)
         label(policy, "policy")
         text = canonical_json(loss.to_json(), "loss")
-        about = canonical_json(dict(description or {}), "description")
+        # The order of the attributes is kept: it decides which cell has which number.
+        about = canonical_json(dict(description or {}), "description", sort_keys=False)
         wanted = accounts.keyed(self._secret, label(request, "request"))
         if part is not None:
             part = ChargedPart(accounts.keyed(self._secret, part.reading), part.cells)
-        self._compare_parts(dataset, policy, about, loss, part)
+        part = self._compare_parts(dataset, policy, about, loss, part)
         with self._open(write=True) as db:
             found = self._found(db, wanted) if once else None
             if found is not None:
@@ -298,6 +299,7 @@ class Ledger:
             further = bool(known.posted) and policy not in known.posted
             if further and not compose_policies:
                 raise accounts.further_policy(known, policy, loss)
+            part = _kept_part(db, policy, about, part)
             after = known.with_charge(policy, about, loss, part)
             fits = known.rule is None or known.rule.admits(after.total)
             if fits:
@@ -320,12 +322,14 @@ class Ledger:
 
     def _compare_parts(
         self, dataset: str, policy: str, about: str, loss: Loss, part: ChargedPart | None
-    ) -> None:
+    ) -> ChargedPart | None:
         """Find out which cells change together under the policies of an account before its file is locked; it is remembered."""
         with self._open() as db:
             known = self._figures(db, dataset)
+            part = _kept_part(db, policy, about, part)
         if part is not None or known.on_parts:
             _ = known.with_charge(policy, about, loss, part).total
+        return part
 
     def find(self, request: str) -> RecordedRequest | None:
         """Give the latest charge for a request that is completed or waits with its key; None if there is none.
@@ -505,3 +509,11 @@ class Ledger:
             "policies": {policy: json.loads(text) for policy, text in policies},
             "entries": [entry.to_json() for entry in entries],
         }
+
+
+def _kept_part(
+    db: sqlite3.Connection, policy: str, about: str, part: ChargedPart | None
+) -> ChargedPart | None:
+    """A part, or None (all cells) where the ledger has the policy on record with its cells numbered in another order."""
+    row = db.execute("SELECT description FROM policies WHERE policy = ?", (policy,)).fetchone()
+    return part if row is None or same_cells(row[0], about) else None

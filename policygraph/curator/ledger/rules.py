@@ -137,6 +137,18 @@ class Posted:
     part: ChargedPart | None = None
 
 
+def same_cells(description: str, other: str) -> bool:
+    """Whether two descriptions of one policy number its cells alike, that is, list the attributes in one order.
+
+    Examples
+    --------
+    >>> same_cells('{"domain":{"age":2,"sex":2}}', '{"domain":{"sex":2,"age":2}}')
+    False
+    """
+    first, second = (json.dumps(json.loads(text).get("domain")) for text in (description, other))
+    return first == second
+
+
 @lru_cache(maxsize=4)
 def cover_of(policy: str, description: str) -> MoveCover | None:
     """Which cells can change together under a policy that the ledger has on record; None when that cannot be told.

@@ -90,8 +90,15 @@ _RELEASES = (
 )
 
 
-def canonical_json(value: object, name: str) -> str:
+def canonical_json(value: object, name: str, *, sort_keys: bool = True) -> str:
     """Write a value as JSON in the one form that equal values share.
+
+    Parameters
+    ----------
+    value, name
+        The value, and what an error calls it.
+    sort_keys
+        Whether mappings are written in the order of their keys, or in their own.
 
     Raises
     ------
@@ -99,7 +106,9 @@ def canonical_json(value: object, name: str) -> str:
         If the value is not made of JSON values.
     """
     try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+        return json.dumps(
+            value, sort_keys=sort_keys, separators=(",", ":"), allow_nan=False, ensure_ascii=True
+        )
     except (TypeError, ValueError) as cause:
         raise InputError(
             f"{name}={value!r}: expected JSON values (text, whole numbers, lists, mappings).",

@@ -205,7 +205,12 @@ class Query(ABC):
         return fingerprint({"domain": self.domain.to_spec(), "query": self.to_spec()})
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Query) and (self is other or self.fingerprint == other.fingerprint)
+        if self is other:
+            return True
+        # A fingerprint is the same for every order of the attributes, and the numbers of the cells are not.
+        return (
+            isinstance(other, Query) and self.domain == other.domain and self.fingerprint == other.fingerprint
+        )
 
     def __hash__(self) -> int:
         return hash(self.fingerprint)
