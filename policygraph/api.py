@@ -13,7 +13,7 @@ from policygraph.curator.counting import read_data
 from policygraph.curator.ledger import Ledger
 from policygraph.curator.noise import Rng
 from policygraph.curator.releasing import Outcome, calibrated, check_arguments, find_account, perform, rng_of
-from policygraph.curator.requests import identify
+from policygraph.curator.requests import Request, identify
 from policygraph.errors import InputError
 from policygraph.exact import Exact
 from policygraph.mechanisms import Mechanism
@@ -22,10 +22,11 @@ from policygraph.model.loss import Loss, loss_of
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.release.release import Release
-from policygraph.sensitivity.request import asking
+from policygraph.sensitivity.proofs import shared_proofs
 
 __all__ = [
     "Outcome",
+    "Request",
     "expected_error",
     "find_account",
     "identify",
@@ -151,21 +152,24 @@ def release(
     ('age', 3, False)
     """
     check_arguments(query, policy, ledger)
-    with asking(time_limit):
+    with shared_proofs(time_limit):
         mechanism = _by_name(mechanism, query, policy, loss_of(epsilon, rho, delta))
-        return perform(
+        request = Request.of(
             query,
             policy,
             data,
             epsilon=epsilon,
             rho=rho,
             delta=delta,
-            ledger=ledger,
-            dataset=dataset,
             mechanism=mechanism,
-            rng=rng_of(rng, source),
             columns=columns,
             edges=edges,
+        )
+        return perform(
+            request,
+            ledger=ledger,
+            dataset=dataset,
+            rng=rng_of(rng, source),
             compose_policies=compose_policies,
             reuse=reuse,
             progress=progress,

@@ -33,7 +33,7 @@ from policygraph.model.loss import Epsilon, Loss, Rho, loss_of
 from policygraph.model.policy import Policy, check_kinds
 from policygraph.model.queries.base import Query
 from policygraph.output import replacing
-from policygraph.sensitivity.request import CUT_SHORT, asking
+from policygraph.sensitivity.proofs import CUT_SHORT, shared_proofs
 from policygraph.ties import ranked
 
 Make = Callable[[Query, Policy, Loss], Calibrated]
@@ -348,7 +348,7 @@ def compare(
         raise InputError(f"runs={runs!r}: expected a whole number >= 1.", code="compare.runs", value=runs)
     counts = None if data is None else _counts(data, query, policy, columns, edges)
     made = []
-    with asking(time_limit) as request:
+    with shared_proofs(time_limit) as proofs:
         for at, (name, make) in enumerate(chosen, 1):
             tell(f"{name} ({at} of {len(chosen)})")
             made.append(_row(name, make, query, policy, spent, counts, runs, seed))
@@ -358,7 +358,7 @@ def compare(
         raise RefusedError(
             f"none of the methods applies; {rows[0].name}: {rows[0].note}", code="compare.none"
         )
-    return Comparison(tuple(rows), spent, 0 if counts is None else runs, request.cut_short)
+    return Comparison(tuple(rows), spent, 0 if counts is None else runs, proofs.cut_short)
 
 
 def _loss(loss: Any, epsilon: Exact | None, rho: Exact | None, delta: Exact | None) -> Loss:

@@ -19,7 +19,7 @@ from policygraph.model.queries.base import Query
 from policygraph.model.queries.measures import MeasureQuery
 from policygraph.model.system import describe
 from policygraph.sensitivity.certificate import Sensitivity
-from policygraph.sensitivity.request import CUT_SHORT, asking, proved
+from policygraph.sensitivity.proofs import CUT_SHORT, proved, shared_proofs
 
 EACH = 20 * SECOND
 """Units of work for each sensitivity of an explanation: it compares many policies, and says where it has a bound only."""
@@ -236,9 +236,9 @@ def explain(
     cuboid a 2
     cuboid b 2
     """
-    with asking(time_limit) as request:
+    with shared_proofs(time_limit) as proofs:
         made = _explained(query, policy, epsilon, EACH if effort is None else effort, progress)
-    return replace(made, cut_short=True) if request.cut_short else made
+    return replace(made, cut_short=True) if proofs.cut_short else made
 
 
 def _explained(

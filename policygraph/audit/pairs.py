@@ -22,7 +22,7 @@ from policygraph.model.queries.base import Query
 from policygraph.model.queries.network_statistics import NetworkStatistic
 from policygraph.moves.degrees.secret_pairs import secret_cells
 from policygraph.sensitivity.certificate import Sensitivity
-from policygraph.sensitivity.request import current, proved
+from policygraph.sensitivity.proofs import current, proved
 
 Ints = npt.NDArray[np.int64]
 

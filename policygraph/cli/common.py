@@ -19,7 +19,7 @@ from policygraph.output import check_place
 
 if TYPE_CHECKING:
     from policygraph.model.loss import Loss
-    from policygraph.sensitivity.request import Request
+    from policygraph.sensitivity.proofs import Proofs
 
 POLICY_FILE = typer.Argument(..., metavar="FILE", help="A policy file (TOML).", show_default=False)
 DATA = "A CSV, JSON or Parquet file, a pattern in quotes such as 'parts/*.csv', a folder, or duckdb://file.db?table=name."
@@ -129,16 +129,16 @@ def print_json(value: Any) -> None:
     typer.echo(text)
 
 
-def cut_short_text(result: object, request: Request) -> str:
+def cut_short_text(result: object, proofs: Proofs) -> str:
     """A result in words; one that a time limit cut short says so in its first line."""
-    from policygraph.sensitivity.request import CUT_SHORT
+    from policygraph.sensitivity.proofs import CUT_SHORT
 
-    return f"{CUT_SHORT}\n{result}" if request.cut_short else str(result)
+    return f"{CUT_SHORT}\n{result}" if proofs.cut_short else str(result)
 
 
-def cut_short_json(result: dict[str, Any], request: Request) -> dict[str, Any]:
+def cut_short_json(result: dict[str, Any], proofs: Proofs) -> dict[str, Any]:
     """A result as JSON values, with ``cut_short`` where that is so and only there."""
-    return {**result, "cut_short": True} if request.cut_short else result
+    return {**result, "cut_short": True} if proofs.cut_short else result
 
 
 def _finite(value: Any) -> Any:

@@ -317,11 +317,11 @@ def audit(
     from policygraph.compare import named_mechanism
     from policygraph.curator.noise import SecureRng, SeededRng
     from policygraph.mechanisms import choose
-    from policygraph.sensitivity.request import asking
+    from policygraph.sensitivity.proofs import shared_proofs
 
     loss = loss_option(epsilon, rho, delta, default="1")
     read, query = one_query(file)
-    with stage("computing the sensitivity") as tell, asking(time_limit) as request:
+    with stage("computing the sensitivity") as tell, shared_proofs(time_limit) as proofs:
         chosen = named_mechanism(mechanism or read.mechanism, query, read.policy, loss, read.cube)
         ready = (
             choose(query, read.policy, loss)
@@ -337,8 +337,8 @@ def audit(
             progress=tell,
         )
     if as_json:
-        print_json(cut_short_json(report.to_dict() | {"leak": not report.passed}, request))
+        print_json(cut_short_json(report.to_dict() | {"leak": not report.passed}, proofs))
     else:
-        typer.echo(cut_short_text(report, request))
+        typer.echo(cut_short_text(report, proofs))
     if not report.passed:
         raise typer.Exit(LEAK)

@@ -93,10 +93,10 @@ def release(
 
     A request that is on record in the ledger is written again and costs nothing.
     """
-    from policygraph.api import perform
+    from policygraph.api import Request, perform
     from policygraph.compare import named_mechanism
     from policygraph.curator.noise import SecureRng, SeededRng
-    from policygraph.sensitivity.request import asking
+    from policygraph.sensitivity.proofs import shared_proofs
 
     asked = loss_option(epsilon, rho, delta)
     read, query = one_query(file)
@@ -105,26 +105,29 @@ def release(
     if ledger is None:
         typer.echo("no --ledger: what is spent here is not recorded anywhere", err=True)
     stages: list[str] = []
-    with _folder(out), stage("starting") as show, asking(time_limit), by_option():
+    with _folder(out), stage("starting") as show, shared_proofs(time_limit), by_option():
 
         def tell(now: str) -> None:
             stages.append(now)
             show(now)
 
         try:
-            done = perform(
+            request = Request.of(
                 query,
                 read.policy,
                 data_files(read, data),
                 epsilon=epsilon,
                 rho=rho,
                 delta=delta,
-                ledger=ledger,
-                dataset=dataset,
                 mechanism=named_mechanism(mechanism or read.mechanism, query, read.policy, asked, read.cube),
-                rng=rng,
                 columns=read.columns,
                 edges=read.edges,
+            )
+            done = perform(
+                request,
+                ledger=ledger,
+                dataset=dataset,
+                rng=rng,
                 compose_policies=compose_policies,
                 reuse=not again,
                 progress=tell,
@@ -301,7 +304,7 @@ def ask(
 ) -> None:
     """Answer with one table of counts: from what was released already if that is accurate enough, otherwise from the data."""
     from policygraph.curator.online import OnlineCube
-    from policygraph.sensitivity.request import asking
+    from policygraph.sensitivity.proofs import shared_proofs
 
     read, _ = one_query(file)
     if out is not None:
@@ -318,14 +321,14 @@ def ask(
         compose_policies=compose_policies,
     )
     names = [name.strip() for name in cuboid.split(",") if name.strip()]
-    with stage("answering"), asking(time_limit) as request:
+    with stage("answering"), shared_proofs(time_limit) as proofs:
         if only_cost:
             loss = cube.cost(*names, deviation=deviation, epsilon=epsilon, rho=rho)
             if as_json:
                 cost = {"cuboid": names, "cost": None if loss is None else loss.to_json()}
-                print_json(cut_short_json(cost, request))
+                print_json(cut_short_json(cost, proofs))
             else:
-                typer.echo(cut_short_text("nothing" if loss is None else loss, request))
+                typer.echo(cut_short_text("nothing" if loss is None else loss, proofs))
             return
         with by_option():
             made = cube.ask(*names, deviation=deviation, epsilon=epsilon, rho=rho)
@@ -350,9 +353,9 @@ def ask(
             "private": made.private,
             "values": made.values.tolist(),
         }
-        print_json(cut_short_json(said, request))
+        print_json(cut_short_json(said, proofs))
         return
-    typer.echo(cut_short_text(made, request))
+    typer.echo(cut_short_text(made, proofs))
     if out is None:
         columns = made.arrow().to_pydict()
         typer.echo("\t".join(columns))

@@ -28,7 +28,7 @@ from policygraph.model.queries.base import Query
 from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.release.release import Release
 from policygraph.sensitivity import sensitivity
-from policygraph.sensitivity.request import proved
+from policygraph.sensitivity.proofs import proved
 from policygraph.transforms.cuboids.choose import Choice, CubeStrategy
 from policygraph.transforms.incidence import Reduction
 

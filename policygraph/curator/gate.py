@@ -22,7 +22,7 @@ from policygraph.model.domain import Network
 from policygraph.model.policy import Policy
 from policygraph.model.queries.measures import MeasureQuery
 from policygraph.release.release import Randomness, Release
-from policygraph.sensitivity.request import proved
+from policygraph.sensitivity.proofs import proved
 
 Outputs = npt.NDArray[Any] | list[Ints]
 """Independent outputs, one for each run: the rows of an array, or arrays of different lengths."""

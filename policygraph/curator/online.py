@@ -22,7 +22,7 @@ from policygraph.curator.histogram import Data
 from policygraph.curator.ledger import Ledger
 from policygraph.curator.noise import Rng
 from policygraph.curator.releasing import find_account, perform, rng_of
-from policygraph.curator.requests import Identity, identify, read, request_of
+from policygraph.curator.requests import Identity, Request, identify, read, request_of
 from policygraph.distributions import gaussian_variance, laplace_variance
 from policygraph.errors import InputError, LedgerError, RefusedError, shown
 from policygraph.estimation.cubes.release import cube_table
@@ -36,7 +36,7 @@ from policygraph.model.policy import Policy
 from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.release.release import NOT_PRIVATE, Release, Table
 from policygraph.sensitivity.certificate import Sensitivity
-from policygraph.sensitivity.request import proved
+from policygraph.sensitivity.proofs import proved
 from policygraph.transforms.cuboids.blocks import Tables
 from policygraph.transforms.cuboids.costs import known_cuboids
 from policygraph.transforms.cuboids.lattice import Lattice
@@ -316,20 +316,16 @@ class OnlineCube:
             if exact:
                 loss = self._entry()
             if loss is not None:
+                query = CuboidQuery(self.lattice.domain, [self.lattice.names(mask)])
                 perform(
-                    CuboidQuery(self.lattice.domain, [self.lattice.names(mask)]),
-                    self.policy,
-                    self._counts,
+                    Request(query, self.policy, loss, self._plain, self._counts, self.columns),
                     ledger=self.book,
                     dataset=self.dataset,
-                    mechanism=self._plain,
                     rng=self._random,
-                    columns=self.columns,
                     compose_policies=self.compose_policies,
                     reuse=False,
                     resume=True,
                     identity=replace(self._identity, counts=self._counts),
-                    **{self.kind: loss.value},  # type: ignore[arg-type]
                 )
                 before, measured = len(measured), self.released()
                 if len(measured) == before and not exact:

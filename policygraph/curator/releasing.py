@@ -5,22 +5,20 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from policygraph.curator import gate
-from policygraph.curator.histogram import named
+from policygraph.curator.histogram import Data, named
 from policygraph.curator.ledger import Account, ChargedPart, Ledger
 from policygraph.curator.noise import KeyedRng, Rng, SecureRng
-from policygraph.curator.requests import Identity, cells_looked_at, identify, read, request_of
+from policygraph.curator.requests import Identity, Request, cells_looked_at
 from policygraph.errors import InputError
-from policygraph.exact import Exact
 from policygraph.mechanisms import MeasuredNoise, Mechanism, choose
 from policygraph.mechanisms.base import Calibrated, check_drawable
-from policygraph.model.loss import EpsilonDelta, Loss, loss_of
+from policygraph.model.loss import Loss
 from policygraph.model.node_privacy import NodePrivacy
 from policygraph.model.policy import Policy, check_kinds
 from policygraph.model.queries.base import Query
@@ -93,19 +91,11 @@ class Outcome:
 
 
 def perform(
-    query: Query,
-    policy: Policy,
-    data: Any,
+    request: Request,
     *,
-    epsilon: Exact | None = None,
-    rho: Exact | None = None,
-    delta: Exact | None = None,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
-    mechanism: Mechanism | Calibrated | str | None = None,
     rng: Rng | None = None,
-    columns: Mapping[str, str] | None = None,
-    edges: Mapping[str, str] | None = None,
     compose_policies: bool = False,
     reuse: bool = True,
     progress: Callable[[str], None] | None = None,
@@ -117,6 +107,10 @@ def perform(
 
     Parameters
     ----------
+    request
+        What is asked for.
+    ledger, dataset, rng, compose_policies, reuse, progress
+        As for :func:`release`.
     before
         Called when all is ready, before anything is charged or drawn; what it raises ends the release at no cost. It is not
         called for a release that is on record.
@@ -125,64 +119,62 @@ def perform(
     identity
         The data as requests know them, where the caller found that out already.
     """
-    check_arguments(query, policy, ledger)
+    check_arguments(request.query, request.policy, ledger)
     tell = progress or (lambda stage: None)
-    loss = loss_of(epsilon, rho, delta)
-    asked = None if delta is None or epsilon is None else EpsilonDelta(epsilon, delta)
     random = rng or SecureRng()
     book = Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger
-    known = request = None
+    known = name = None
     if book is not None:
-        check_mechanism(mechanism)
-        query.check_domain(policy.domain)
+        check_mechanism(request.mechanism)
+        request.query.check_domain(request.policy.domain)
         tell("looking for the request in the ledger")
-        known = identity or identify(data, query, policy, columns, edges)
-        request = request_of(query, policy, loss, mechanism, random, known)
-        found = None if request is None or not (reuse or resume) else book.find(request)
+        known = identity or request.identify()
+        name = request.fingerprint(known, random)
+        found = None if name is None or not (reuse or resume) else book.find(name)
         if found is not None and found.release is not None and reuse:
-            return Outcome(_as_asked(Release.from_parquet(found.release), asked, loss), repeated=True)
+            return Outcome(_as_asked(Release.from_parquet(found.release), request), repeated=True)
     tell("computing the sensitivity")
-    ready = calibrated(mechanism, query, policy, loss)
-    if isinstance(query, MeasureQuery) and not isinstance(ready, MeasuredNoise):
-        raise InputError(
-            f"{ready.mechanism} cannot answer {query!r}: expected mechanism None or pg.Measured().",
-            code="release.mechanism",
-        )
-    if ready.loss != loss or ready.query != query or ready.policy != policy:
-        raise InputError(
-            "the calibrated mechanism is for another query, policy or loss.", code="release.mechanism"
-        )
+    ready = calibrated(request.mechanism, request.query, request.policy, request.loss)
+    _check_fits(ready, request)
     check_drawable(ready)
     tell("counting the records")
-    counts = (
-        known.counts
-        if known is not None and known.counts is not None
-        else read((known and known.records) or data, query, policy, columns, edges)
-    )
+    counts = request.count(known)
     tell("checking the public facts")
     gate.check(ready, counts)
     if book is None or known is None:
         if before is not None:
             before()
         tell("drawing the noise")
-        return Outcome(_as_asked(gate.run(ready, counts, random), asked, loss))
+        return Outcome(_as_asked(gate.run(ready, counts, random), request))
     known.check(counts)
     return _charged(
-        ready, partial(gate.run, ready, counts), gate.most_bytes(ready, counts, random), book, known, request, random, tell, asked,
+        request, ready, counts, book, known, name, random, tell,
         dataset=dataset, compose_policies=compose_policies, once=reuse, resume=resume, before=before,
     )  # fmt: skip
 
 
+def _check_fits(ready: Calibrated, request: Request) -> None:
+    """Refuse a mechanism that was calibrated for something else."""
+    if isinstance(request.query, MeasureQuery) and not isinstance(ready, MeasuredNoise):
+        raise InputError(
+            f"{ready.mechanism} cannot answer {request.query!r}: expected mechanism None or pg.Measured().",
+            code="release.mechanism",
+        )
+    if (ready.loss, ready.query, ready.policy) != (request.loss, request.query, request.policy):
+        raise InputError(
+            "the calibrated mechanism is for another query, policy or loss.", code="release.mechanism"
+        )
+
+
 def _charged(
+    request: Request,
     ready: Calibrated,
-    make: Callable[[Rng], Release],
-    most_bytes: int,
+    counts: Data,
     book: Ledger,
     known: Identity,
-    request: str | None,
+    name: str | None,
     rng: Rng,
     tell: Callable[[str], None],
-    asked: EpsilonDelta | None,
     *,
     dataset: str | None,
     compose_policies: bool,
@@ -191,11 +183,12 @@ def _charged(
     before: Callable[[], None] | None,
 ) -> Outcome:
     """Charge, draw and store: the charge keeps the key of the noise until the release is on record, and only what is on record leaves."""
+    most_bytes = gate.most_bytes(ready, counts, rng)
     account = find_account(book, known.account, dataset)
     if before is not None:
         before()
     # A request that cannot be told from others is like no other: nobody will ever ask for it again.
-    wanted = request or secrets.token_hex(32)
+    wanted = name or secrets.token_hex(32)
     begun = book.find(wanted) if resume and not once else None
     if begun is not None and begun.key is None:
         begun = None
@@ -218,19 +211,18 @@ def _charged(
                 compose_policies=compose_policies,
                 note=f"{ready.mechanism}: {ready.query!r}",
             )
-        if begun.release is None:
+        body = begun.release
+        if body is None:
             tell("drawing the noise")
-            made = _as_asked(make(noise_rng(begun.key, wanted, rng)), asked, ready.loss)
+            made = _as_asked(gate.run(ready, counts, noise_rng(begun.key, wanted, rng)), request)
             made = _beside(made, begun.apart)
-            body = made.to_bytes()
+            drawn = made.to_bytes()
             tell("recording the release")
             room.let_go()
-            stored = book.settle(begun.charge, body)
-            if stored != body:
-                # Another process drew for the same charge, and was first.
-                made = _as_asked(Release.from_parquet(stored), asked, ready.loss)
-        else:
-            made = _as_asked(Release.from_parquet(begun.release), asked, ready.loss)
+            body = book.settle(begun.charge, drawn)
+        if begun.release is not None or body != drawn:
+            # It was on record, or another process drew for the same charge and was first.
+            made = _as_asked(Release.from_parquet(body), request)
     finally:
         room.let_go()
     if not begun.fresh:
@@ -312,11 +304,11 @@ def check_arguments(query: Any, policy: Any, ledger: Any) -> None:
         )
 
 
-def _as_asked(made: Release, asked: EpsilonDelta | None, loss: Loss) -> Release:
+def _as_asked(made: Release, request: Request) -> Release:
     """Say in a release which (epsilon, delta) was asked for, beside the rho that keeps it."""
     record = {key: value for key, value in made.record.items() if key != "asked"}
     stages = [line for line in record["stages"] if not line.startswith(ASKED)]
-    if asked is not None:
-        record["asked"] = asked.to_json()
-        stages.append(f"{ASKED} {asked}; kept by {loss}.")
+    if request.target is not None:
+        record["asked"] = request.target.to_json()
+        stages.append(f"{ASKED} {request.target}; kept by {request.loss}.")
     return replace(made, record={**record, "stages": stages})

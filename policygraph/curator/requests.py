@@ -1,4 +1,4 @@
-"""What a request is known by: what was asked, and of which data. Owns :func:`mechanism_form` and :func:`identify`.
+"""Requests, and what the ledger knows them by. Owns :class:`Request`, :func:`mechanism_form` and :func:`identify`.
 
 Two requests are the same when the same question is asked of the same content, read in the same way; what a search then chooses, and what the
 counts are, follows from that. So a repetition is recognised before any search and any counting.
@@ -29,9 +29,10 @@ from policygraph.curator.histogram import DENSE, Data, Histogram, MeasuredCounts
 from policygraph.curator.ledger.accounts import request_fingerprint
 from policygraph.curator.noise.rng import Rng
 from policygraph.errors import DataError, InputError
-from policygraph.mechanisms.base import Calibrated
+from policygraph.exact import Exact
+from policygraph.mechanisms.base import Calibrated, Mechanism
 from policygraph.model.domain import Network
-from policygraph.model.loss import Loss
+from policygraph.model.loss import EpsilonDelta, Loss, loss_of
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.matrices import MatrixQuery
@@ -311,6 +312,74 @@ class Identity:
                 "the data changed while they were being counted: expected them at rest. Nothing was charged. Ask again.",
                 code="data.changed",
             )
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for: a query under a policy at a loss, by a mechanism, of data and how they are read.
+
+    Attributes
+    ----------
+    query, policy, loss
+        What to release, what it must hide, what it costs.
+    mechanism
+        As it was asked for, before any search: None or ``"auto"``, a mechanism, or a calibrated one.
+    data
+        The data as they were given.
+    columns, edges
+        How they are read.
+    target
+        The (epsilon, delta) that was asked for, where the loss is the rho that keeps it.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"age": 2})
+    >>> request = Request.of(pg.queries.identity(domain), pg.Policy(domain), [1, 2], epsilon=1)
+    >>> request.loss, request.fingerprint(request.identify(), pg.SeededRng(1)) is None
+    (Epsilon(value=Fraction(1, 1)), False)
+    """
+
+    query: Query
+    policy: Policy
+    loss: Loss
+    mechanism: Mechanism | Calibrated | str | None = None
+    data: Any = field(default=None, repr=False)
+    columns: Mapping[str, str] | None = None
+    edges: Mapping[str, str] | None = None
+    target: EpsilonDelta | None = None
+
+    @classmethod
+    def of(
+        cls,
+        query: Query,
+        policy: Policy,
+        data: Any,
+        *,
+        epsilon: Exact | None = None,
+        rho: Exact | None = None,
+        delta: Exact | None = None,
+        **how: Any,
+    ) -> Request:
+        """Make a request with a loss in numbers; ``how`` are the other fields."""
+        target = None if delta is None or epsilon is None else EpsilonDelta(epsilon, delta)
+        return cls(query, policy, loss_of(epsilon, rho, delta), data=data, target=target, **how)
+
+    def identify(self) -> Identity:
+        """Know the data by their content and by how they are read."""
+        return identify(self.data, self.query, self.policy, self.columns, self.edges)
+
+    def fingerprint(self, known: Identity, rng: Rng) -> str | None:
+        """What the ledger knows the request by; see :func:`request_of`."""
+        return request_of(self.query, self.policy, self.loss, self.mechanism, rng, known)
+
+    def count(self, known: Identity | None = None) -> Data:
+        """Count the data, unless that was done to know them."""
+        if known is not None and known.counts is not None:
+            counts: Data = known.counts
+            return counts
+        opened = self.data if known is None or known.records is None else known.records
+        return read(opened, self.query, self.policy, self.columns, self.edges)
 
 
 def identify(

@@ -16,7 +16,7 @@ from policygraph.mechanisms.cube.mechanism import CubeNoise
 from policygraph.model.loss import Loss
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
-from policygraph.sensitivity.request import asking, proved
+from policygraph.sensitivity.proofs import proved, shared_proofs
 from policygraph.ties import ranked
 
 CLEARLY = 0.99
@@ -76,8 +76,8 @@ def choose(query: Query, policy: Policy, loss: Loss, *, time_limit: float | None
     noise on every answer 7.998e+04.
     """
     query.check_domain(policy.domain)
-    with asking(time_limit) as request:
-        return marked(_chosen(query, policy, loss), request)
+    with shared_proofs(time_limit) as proofs:
+        return marked(_chosen(query, policy, loss), proofs)
 
 
 def _chosen(query: Query, policy: Policy, loss: Loss) -> Calibrated:

@@ -35,7 +35,7 @@ from policygraph.model.queries.base import Query
 from policygraph.model.queries.cuboids import BlockQuery, CuboidQuery
 from policygraph.release.release import Randomness, Release, Table, plain, scaled
 from policygraph.sensitivity.certificate import Sensitivity
-from policygraph.sensitivity.request import CUT_SHORT, Request, current, proved
+from policygraph.sensitivity.proofs import CUT_SHORT, Proofs, current, proved
 from policygraph.version import __version__
 
 __all__ = [
@@ -311,9 +311,9 @@ class Calibrated(ABC):
         }
 
 
-def marked(ready: Made, request: Request) -> Made:
+def marked(ready: Made, proofs: Proofs) -> Made:
     """Say of a calibrated mechanism whether the clock of the request that it was made for cut a search short."""
-    if request.cut_short:
+    if proofs.cut_short:
         object.__setattr__(ready, "_cut_short", True)
     return ready
 

@@ -39,7 +39,7 @@ from policygraph.model.queries.matrices import MatrixQuery
 from policygraph.model.queries.measures import MeasureQuery
 from policygraph.model.queries.network_statistics import NetworkStatistic
 from policygraph.model.queries.workloads import BoxQuery
-from policygraph.sensitivity.request import proved
+from policygraph.sensitivity.proofs import proved
 from policygraph.transforms.incidence.base import graph_of
 from policygraph.transforms.incidence.tree import LineTransform, is_forest
 

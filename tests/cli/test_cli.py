@@ -555,7 +555,7 @@ def test_ctrl_c_says_whether_anything_was_charged(census, capsys, monkeypatch):
 
     monkeypatch.chdir(census)
     with monkeypatch.context() as broken:
-        broken.setattr("policygraph.curator.releasing.read", stop)
+        broken.setattr("policygraph.curator.requests.read", stop)
         status, _, err = call(capsys, *start(census, "--ledger", "b.db", "--out", "o"))
     assert status == 130
     assert "stopped before anything was charged" in err

@@ -25,7 +25,7 @@ from policygraph.mechanisms.candidates import PlugIn
 from policygraph.mechanisms.cube.strategies import All, BMax, PMost, Unequal
 from policygraph.mechanisms.partitioned.partitioners.matching import Matchings
 from policygraph.mechanisms.statistics import StatisticNoise
-from policygraph.sensitivity.request import CUT_SHORT
+from policygraph.sensitivity.proofs import CUT_SHORT
 
 DOMAIN = pg.Domain({"sex": ["F", "M"], "age": 3})
 POLICY = pg.Policy(DOMAIN)
@@ -162,8 +162,8 @@ def test_the_request_is_found_before_any_search_or_counting(tmp_path, monkeypatc
     def never(*_args, **_more):
         raise AssertionError("a repetition needs none of this")
 
-    for name in ("choose", "read", "check_drawable", "gate.check"):
-        monkeypatch.setattr(f"policygraph.curator.releasing.{name}", never)
+    for name in ("releasing.choose", "requests.read", "releasing.check_drawable", "gate.check"):
+        monkeypatch.setattr(f"policygraph.curator.{name}", never)
     again = pg.release(QUERY, POLICY, people, epsilon=1, ledger=ledger)
     assert again.values().tolist() == first.values().tolist()
 
@@ -247,13 +247,13 @@ def test_every_part_of_a_request_counts():
         "policy": POLICY,
         "loss": pg.Epsilon(1),
         "mechanism": None,
-        "source": pg.SecureRng(),
+        "rng": pg.SecureRng(),
     }
     data = identify([1] * 6, None, POLICY)
     first = request_of(data=data, **base)
     others = [
         {"query": pg.queries.total(DOMAIN)}, {"policy": pg.Policy(DOMAIN, unknown="drop")}, {"loss": pg.Epsilon(2)},
-        {"loss": pg.Rho(1)}, {"mechanism": pg.Laplace()}, {"source": pg.SeededRng(1)}, {"source": pg.SeededRng(2)},
+        {"loss": pg.Rho(1)}, {"mechanism": pg.Laplace()}, {"rng": pg.SeededRng(1)}, {"rng": pg.SeededRng(2)},
     ]  # fmt: skip
     made = [request_of(data=data, **{**base, **other}) for other in others]
     assert len({first, *made}) == len(made) + 1

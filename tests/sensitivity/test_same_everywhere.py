@@ -22,7 +22,7 @@ from policygraph.explain import explain
 from policygraph.mechanisms import choose
 from policygraph.mechanisms.cube.strategies import BMax, PMost, Unequal
 from policygraph.release.release import Release
-from policygraph.sensitivity.request import CUT_SHORT, asking, proved
+from policygraph.sensitivity.proofs import CUT_SHORT, proved, shared_proofs
 from tests.paths import ROOT
 
 LINE = pg.Domain({"age": 24})
@@ -284,7 +284,7 @@ def test_a_comparison_and_an_explanation_compute_each_sensitivity_once(counted):
 def test_nothing_outlives_a_request(counted):
     query, policy = REQUESTS["cells"]
     for _ in range(2):
-        with asking():
+        with shared_proofs():
             assert proved(query, policy) is proved(query, policy)
     assert set(counted.values()) == {2}
     proved(query, policy)
@@ -295,7 +295,7 @@ def test_nothing_outlives_a_request(counted):
 def test_a_refusal_is_found_once_too(counted):
     domain = pg.Domain(dict.fromkeys("abcdef", 4))
     query, policy = pg.queries.identity(domain), pg.Policy(domain, constraints=facts(*"abcdef"))
-    with asking():
+    with shared_proofs():
         for _ in range(2):
             with pytest.raises(pg.RefusedError):
                 proved(query, policy)

@@ -23,7 +23,7 @@ from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Ints, Norm, Query
 from policygraph.moves.graver.basis import graver_basis
 from policygraph.moves.values.presolve import presolve_values
-from policygraph.sensitivity.request import current
+from policygraph.sensitivity.proofs import current
 from policygraph.ties import clearly_less, order
 
 CELLS = 2_000

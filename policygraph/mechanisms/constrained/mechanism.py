@@ -36,7 +36,7 @@ from policygraph.model.queries.base import Part, Query
 from policygraph.model.queries.matrices import MatrixQuery
 from policygraph.release.release import Randomness
 from policygraph.sensitivity.certificate import Sensitivity
-from policygraph.sensitivity.request import asking, proved
+from policygraph.sensitivity.proofs import proved, shared_proofs
 
 NEGATIVE = "The released numbers fit every public fact exactly; single counts may be negative or above what is possible."
 FREE_WORK = 20 * SECOND
@@ -239,7 +239,7 @@ class Kernel(Mechanism):
         """Fix the noise on given coordinates of the free lattice of this query and policy."""
         rows = coordinate_rows(free, policy)
         if sensitivity is None:
-            with asking(self.time_limit):
+            with shared_proofs(self.time_limit):
                 sensitivity = proved(rows, policy, loss.norm, FREE_WORK)
         return KernelNoise(self.name, query, policy, loss, certified(rows, policy, loss, sensitivity), free)
 

@@ -37,7 +37,7 @@ from policygraph.model.queries.base import Part, Query, fingerprint
 from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.release.release import Randomness
 from policygraph.sensitivity.certificate import Sensitivity
-from policygraph.sensitivity.request import asking
+from policygraph.sensitivity.proofs import shared_proofs
 from policygraph.transforms.cuboids.choose import Choice, CubeStrategy
 from policygraph.transforms.cuboids.costs import known_cuboids
 from policygraph.transforms.cuboids.lattice import Lattice
@@ -349,7 +349,7 @@ class Cube(Mechanism):
             strategy = strategy_named(strategy)
         strategy = strategy.suited(consistent=agrees)
         importance = [float(weight * weight) for weight in query.weights]
-        with asking():
+        with shared_proofs():
             choice = strategy.choose(query.domain, query.sets, importance, policy, loss)
             ready = self.on(choice, query, policy, loss, sensitivity, label=strategy.name)
         # Of strategies of others nobody knows whether their words say everything.

@@ -28,7 +28,7 @@ from policygraph.model.queries.base import Query
 from policygraph.moves.graver.basis import graver_basis
 from policygraph.moves.values.presolve import CellBounds, presolve_values
 from policygraph.sensitivity.certificate import Sensitivity
-from policygraph.sensitivity.request import current
+from policygraph.sensitivity.proofs import current
 
 LIMIT = 1_000
 """Most tables that the mechanism is computed over."""

@@ -36,7 +36,7 @@ from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.release.release import Randomness, Release
 from policygraph.sensitivity.certificate import Sensitivity
-from policygraph.sensitivity.request import asking, proved
+from policygraph.sensitivity.proofs import proved, shared_proofs
 from policygraph.ties import least
 
 SHOWN = 20_000
@@ -267,9 +267,9 @@ class MatrixMechanism(Mechanism):
                 code="mechanism.sensitivity",
             )
         else:
-            with asking(self.time_limit) as request:
+            with shared_proofs(self.time_limit) as proofs:
                 chosen, proof = self._chosen(query, policy, loss)
-                return marked(self._on(chosen, proof, query, policy, loss), request)
+                return marked(self._on(chosen, proof, query, policy, loss), proofs)
         return self._on(chosen, proof, query, policy, loss)
 
     def _on(

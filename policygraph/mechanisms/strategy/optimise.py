@@ -21,7 +21,7 @@ from policygraph.mechanisms.strategy.workload import Profiles, Workload
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Norm, Query
 from policygraph.sensitivity.certificate import Sensitivity
-from policygraph.sensitivity.request import asking, current, proved
+from policygraph.sensitivity.proofs import current, proved, shared_proofs
 from policygraph.ties import clearly_less, least, ranked
 
 Variance = Callable[[Fraction], float]
@@ -141,7 +141,7 @@ def optimise(
     if norm not in ("l1", "l2"):
         raise InputError(f"norm={norm!r}: expected 'l1' or 'l2'.", code="sensitivity.norm", value=norm)
     cost = variance or (lambda power: 2.0 * float(power) ** 2 if norm == "l1" else float(power))
-    with asking(time_limit):
+    with shared_proofs(time_limit):
         return _optimised(query, policy, norm, cost, over, evaluations)
 
 

@@ -23,7 +23,7 @@ from policygraph.model.loss import Loss
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query, whole_weights
 from policygraph.model.queries.cuboids import BlockQuery, CuboidQuery, contrast_gain
-from policygraph.sensitivity.request import current
+from policygraph.sensitivity.proofs import current
 from policygraph.ties import figures
 from policygraph.transforms.cuboids.costs import (
     Costs,

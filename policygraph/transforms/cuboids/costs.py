@@ -22,7 +22,7 @@ from policygraph.model.loss import Epsilon, Loss
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Norm
 from policygraph.model.queries.cuboids import CuboidQuery
-from policygraph.sensitivity.request import proved
+from policygraph.sensitivity.proofs import proved
 from policygraph.transforms.cuboids.lattice import Family, Floats, Ints, Lattice
 
 THIN = 0.1

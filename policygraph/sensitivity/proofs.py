@@ -1,4 +1,4 @@
-"""What one request computes once, and the clock that its caller set. Owns :class:`Request`, :func:`asking` and :func:`proved`.
+"""What one request computes once, and the clock that its caller set. Owns :class:`Proofs`, :func:`shared_proofs` and :func:`proved`.
 
 A release, a comparison or an explanation needs the same sensitivities in several places: to choose what to measure, to know
 what is exact, to scale noise, to write the record. They are computed once. Nothing outlives the request.
@@ -18,7 +18,7 @@ from policygraph.model.queries.base import AnyDomain, Norm, Query
 if TYPE_CHECKING:
     from policygraph.sensitivity.certificate import Sensitivity
 
-__all__ = ["CUT_SHORT", "Request", "asking", "current", "proved"]
+__all__ = ["CUT_SHORT", "Proofs", "current", "proved", "shared_proofs"]
 
 CUT_SHORT = (
     "Cut short by the time limit: a search did not end in the seconds that were asked for, so that another run may find other "
@@ -27,7 +27,7 @@ CUT_SHORT = (
 """The first line of every result that a clock cut short."""
 
 
-class Request:
+class Proofs:
     """The sensitivities of one request, each computed once, and the clock of its caller.
 
     Parameters
@@ -39,10 +39,10 @@ class Request:
     --------
     >>> import policygraph as pg
     >>> domain = pg.Domain({"age": 3})
-    >>> with asking() as request:
+    >>> with shared_proofs() as proofs:
     ...     one = proved(pg.queries.identity(domain), pg.Policy(domain))
     ...     other = proved(pg.queries.identity(domain), pg.Policy(domain))
-    >>> one is other, request.cut_short
+    >>> one is other, proofs.cut_short
     (True, False)
     """
 
@@ -84,11 +84,11 @@ class Request:
         return found
 
 
-_current: ContextVar[Request | None] = ContextVar("request", default=None)
+_current: ContextVar[Proofs | None] = ContextVar("proofs", default=None)
 
 
 @contextmanager
-def asking(time_limit: float | None = None) -> Iterator[Request]:
+def shared_proofs(time_limit: float | None = None) -> Iterator[Proofs]:
     """Enter a request: what is computed inside is computed once.
 
     Parameters
@@ -98,7 +98,7 @@ def asking(time_limit: float | None = None) -> Iterator[Request]:
 
     Examples
     --------
-    >>> with asking() as outer, asking() as same, asking(60) as limited:
+    >>> with shared_proofs() as outer, shared_proofs() as same, shared_proofs(60) as limited:
     ...     outer is same, outer is limited
     (True, False)
     """
@@ -106,17 +106,17 @@ def asking(time_limit: float | None = None) -> Iterator[Request]:
     if outer is not None and time_limit is None:
         yield outer
         return
-    request = Request(time_limit)
-    token = _current.set(request)
+    proofs = Proofs(time_limit)
+    token = _current.set(proofs)
     try:
-        yield request
+        yield proofs
     finally:
         _current.reset(token)
 
 
-def current() -> Request:
+def current() -> Proofs:
     """The request that is being answered; one of its own, which nobody keeps, outside of any."""
-    return _current.get() or Request()
+    return _current.get() or Proofs()
 
 
 def proved(query: Query, policy: Any, norm: Norm = "l1", work: int | None = None) -> Sensitivity:
