@@ -249,7 +249,7 @@ def exact_audit(
         np.asarray(t, dtype=np.int64).ravel()
         for t in (small_tables(policy, largest) if tables is None else tables)
     ]
-    laws = [_law(distribution(table.copy()), table) for table in listed]
+    found = [_probabilities(distribution(table.copy()), table) for table in listed]
     worst = _Worst()
     count = 0
     for i, j in combinations(range(len(listed)), 2):
@@ -257,7 +257,7 @@ def exact_audit(
             continue
         count += 1
         pair = Pair(listed[i], listed[j], "enumerated", policy.domain)
-        for way, (p, q) in (("first", (laws[i], laws[j])), ("second", (laws[j], laws[i]))):
+        for way, (p, q) in (("first", (found[i], found[j])), ("second", (found[j], found[i]))):
             if share is None:
                 _compare(worst, pair, way, p, q, level)
             else:
@@ -293,11 +293,11 @@ def _fitting(policy: Policy, top: int) -> Iterator[Ints]:
         yield table
 
 
-Law = dict[Hashable, tuple[Fraction, Fraction]]
+Probabilities = dict[Hashable, tuple[Fraction, Fraction]]
 
 
-def _law(given: Distribution, table: Ints) -> Law:
-    law: Law = {}
+def _probabilities(given: Distribution, table: Ints) -> Probabilities:
+    made: Probabilities = {}
     for output, mass in given.items():
         low, high = mass if isinstance(mass, tuple) else (Fraction(mass), Fraction(mass))
         if isinstance(mass, float) or not 0 <= low <= high:
@@ -306,14 +306,14 @@ def _law(given: Distribution, table: Ints) -> Law:
                 code="audit.probability",
                 value=mass,
             )
-        law[output] = (Fraction(low), Fraction(high))
-    if not sum(low for low, _ in law.values()) <= 1 <= sum(high for _, high in law.values()):
+        made[output] = (Fraction(low), Fraction(high))
+    if not sum(low for low, _ in made.values()) <= 1 <= sum(high for _, high in made.values()):
         raise InputError(
             f"the probabilities on table {table.tolist()} do not add up to 1: expected all outputs to be listed.",
             code="audit.probabilities",
             table=table,
         )
-    return law
+    return made
 
 
 class _Worst:
@@ -333,7 +333,9 @@ class _Worst:
             self.verdict, self.value, self.pair, self.words = verdict, value, pair, words
 
 
-def _compare(worst: _Worst, pair: Pair, way: str, p: Law, q: Law, level: Fraction) -> None:
+def _compare(
+    worst: _Worst, pair: Pair, way: str, p: Probabilities, q: Probabilities, level: Fraction
+) -> None:
     nothing = (Fraction(0), Fraction(0))
     for output, (low, high) in p.items():
         other_low, other_high = q.get(output, nothing)
@@ -351,7 +353,9 @@ def _compare(worst: _Worst, pair: Pair, way: str, p: Law, q: Law, level: Fractio
         worst.add(verdict, ratio, pair, f"{words} on the {way} table")
 
 
-def _needs(worst: _Worst, pair: Pair, way: str, p: Law, q: Law, level: Fraction, share: Fraction) -> None:
+def _needs(
+    worst: _Worst, pair: Pair, way: str, p: Probabilities, q: Probabilities, level: Fraction, share: Fraction
+) -> None:
     """Enclose the sum of max(0, p - exp(epsilon) q), the delta that is needed, and compare it with the claimed one."""
     nothing = (Fraction(0), Fraction(0))
     low = high = Fraction(0)

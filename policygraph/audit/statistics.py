@@ -370,7 +370,7 @@ def learnt_score(first: Values, second: Values, a: Values, b: Values) -> Score |
     -----
     The best event at any probability is one of a large likelihood ratio. With Gaussian noise, however correlated, the logarithm of
     the ratio is a weighted sum of the answers; with independent Laplace noise, a sum of |x - a| - |x - b|. Both are in the
-    span of the features, so that logistic regression tends to the ratio itself; for other laws it is what comes close.
+    span of the features, so that logistic regression tends to the ratio itself; for other distributions it is what comes close.
     """
     both = np.concatenate([first, second])
     columns = _columns(first, second, np.asarray(b - a, dtype=np.float64))

@@ -215,7 +215,7 @@ class OnlineCube:
         return {}
 
     @property
-    def _law(self) -> str:
+    def _distribution(self) -> str:
         return "discrete Laplace" if self.kind == "epsilon" else "discrete Gaussian"
 
     def released(self) -> list[Measurement]:
@@ -231,7 +231,7 @@ class OnlineCube:
         record = made.record
         sets = record["query"].get("cuboids")
         plain = record["mechanism"] in ("Laplace", "Gaussian") and "cube" not in record
-        if sets is None or not plain or record["noise"]["distribution"] != self._law:
+        if sets is None or not plain or record["noise"]["distribution"] != self._distribution:
             return []
         query = _Named(record["query_fingerprint"])
         # A table may have been asked for by this name, or have been what was best.
@@ -364,7 +364,7 @@ class OnlineCube:
     ) -> OnlineAnswer:
         names = self.lattice.names(mask)
         values = np.array(self._estimates(measured)[mask]).reshape(-1)
-        reach = reach_95(variance, measured, self._law) if measured else 0.0
+        reach = reach_95(variance, measured, self._distribution) if measured else 0.0
         table = cube_table(self.lattice.domain, names, values, float(variance**0.5), reach)
         lines = []
         if variance == 0 and loss is None:
@@ -376,7 +376,7 @@ class OnlineCube:
         elif loss is None:
             lines.append("What was released already is accurate enough, so that nothing was charged.")
         else:
-            lines.append(f"The table was measured with {self._law} noise, for a loss of {loss}.")
+            lines.append(f"The table was measured with {self._distribution} noise, for a loss of {loss}.")
         if variance:
             lines.append(
                 f"The counts are the least-squares estimates from {len(measured)} released table{'s' if len(measured) > 1 else ''}; answers from the same releases agree "

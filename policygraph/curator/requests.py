@@ -152,8 +152,8 @@ def _object(value: Any, depth: int) -> dict[str, Any]:
     foreign = not _ours(kind)
     listed = [field for field in fields(value) if foreign or field.compare or field.repr]
     _check_no_more(value, {field.name for field in fields(value)})
-    told = {field.name: plain_form(getattr(value, field.name), depth + 1) for field in listed}
-    form = {"class": _name(kind), "fields": told}
+    settings = {field.name: plain_form(getattr(value, field.name), depth + 1) for field in listed}
+    form = {"class": _name(kind), "fields": settings}
     shared = _shared(kind, depth)
     return {**form, "shared": shared} if shared else form
 
@@ -417,7 +417,7 @@ def identify(
     said = how_read(data, *_as_default(columns, edges, network))
     # An edge list is opened once more, with its ends.
     records = None if network else found
-    return Identity(account, digest("read", account, *found.told(), said), records=records)
+    return Identity(account, digest("read", account, *found.details(), said), records=records)
 
 
 def _as_default(

@@ -65,6 +65,26 @@ class Additive(Calibrated):
         ]
 
 
+class BuiltOnAdditive(Calibrated):
+    """A mechanism whose noise is that of an additive one, on the query of its certificate."""
+
+    sensitivity: Sensitivity
+
+    @cached_property
+    def inner(self) -> Additive:
+        """The additive mechanism on what is measured."""
+        return Additive(self.mechanism, self.sensitivity.query, self.policy, self.loss, self.sensitivity)
+
+    @property
+    def parameter(self) -> Fraction:
+        """Scale, or variance parameter, of the noise of one measured number."""
+        return self.inner.parameter
+
+    @property
+    def noise(self) -> Noise:
+        return self.inner.noise
+
+
 @dataclass(frozen=True)
 class Laplace(Mechanism):
     """Discrete Laplace noise of scale sensitivity / epsilon.

@@ -19,13 +19,11 @@ from policygraph.estimation.cubes.errors import factors_at, within_95
 from policygraph.estimation.cubes.least_squares import fit
 from policygraph.estimation.measures import MeasureRelease, average_table
 from policygraph.exact import show
-from policygraph.mechanisms.additive import Additive
+from policygraph.mechanisms.additive import Additive, BuiltOnAdditive
 from policygraph.mechanisms.base import (
-    Calibrated,
     Floats,
     Ints,
     Mechanism,
-    Noise,
     certified,
     check_drawable,
 )
@@ -48,7 +46,7 @@ FIT_BITS = 40
 
 
 @dataclass(frozen=True)
-class MeasuredNoise(Calibrated):
+class MeasuredNoise(BuiltOnAdditive):
     """Noise on sums (and counts) of what a strategy chose; published tables are made of it.
 
     Attributes
@@ -88,10 +86,6 @@ class MeasuredNoise(Calibrated):
     def inner(self) -> Additive:
         """The additive mechanism on what is measured."""
         return Additive(self.mechanism, self.rows, self.policy, self.loss, self.sensitivity)
-
-    @property
-    def noise(self) -> Noise:
-        return self.inner.noise
 
     @cached_property
     def _squares(self) -> tuple[Floats, Floats]:

@@ -18,8 +18,8 @@ import numpy as np
 from policygraph.distributions.integers import GaussianTail, LaplaceTail, Tail, expected_passing
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import Exact, as_fraction
-from policygraph.mechanisms.additive import Additive
-from policygraph.mechanisms.base import Calibrated, Ints, Mechanism, Noise, certified, check_loss
+from policygraph.mechanisms.additive import Additive, BuiltOnAdditive
+from policygraph.mechanisms.base import Ints, Mechanism, certified, check_loss
 from policygraph.model.loss import Epsilon, Loss
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
@@ -34,7 +34,7 @@ MOST_CODED = 1_000_000
 
 
 @dataclass(frozen=True)
-class SparseNoise(Calibrated):
+class SparseNoise(BuiltOnAdditive):
     """Noise on every cell of one cuboid, of which only cells at or above a threshold are listed.
 
     Attributes
@@ -56,10 +56,6 @@ class SparseNoise(Calibrated):
     def inner(self) -> Additive:
         """The additive mechanism whose output is cut."""
         return Additive(self.mechanism, self.query, self.policy, self.loss, self.sensitivity)
-
-    @property
-    def noise(self) -> Noise:
-        return self.inner.noise
 
     @property
     def centre(self) -> Query | None:

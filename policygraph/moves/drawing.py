@@ -313,7 +313,7 @@ def _changes(
     network: Network, edges: list[tuple[int, int, int]], node: int, known: dict[str, set[int]]
 ) -> list[str]:
     """How many edges a node loses and gains; by direction in a directed network."""
-    told = []
+    parts = []
     for side, word in (("out", "out "), ("in", "in ")) if network.directed else (("both", ""),):
         ends = [
             amount * ((u == node and side != "in") + (v == node and side != "out")) for u, v, amount in edges
@@ -322,8 +322,8 @@ def _changes(
         if less or more:
             both = ([f"\N{MINUS SIGN}{-less}"] if less else []) + ([f"+{more}"] if more else [])
             kept = " (public)" if node in known.get(side, ()) and network.directed else ""
-            told.append(f"{word}{' '.join(both)}{kept}")
-    return told
+            parts.append(f"{word}{' '.join(both)}{kept}")
+    return parts
 
 
 def _words(move: Drawn, network: Network, axes: Any, nodes: list[int], known: dict[str, set[int]]) -> None:

@@ -288,8 +288,8 @@ def _text(policy: Policy, table: tuple[int, ...]) -> str:
 def _fibre(policy: Policy) -> Iterator[tuple[int, ...]]:
     """All tables with the published values, at most one more than are compared."""
     matrix, values = policy.system.full_rows()
-    told = [row for row, value in enumerate(values) if value is not None]
-    rows = matrix.toarray()[told]
+    published = [row for row, value in enumerate(values) if value is not None]
+    rows = matrix.toarray()[published]
     size, top = policy.domain.size, policy.domain.capacity
     empty = set(policy.system.zeros.tolist())
     bounded = top is not None or all(cell in empty or np.any(rows[:, cell] > 0) for cell in range(size))
@@ -303,7 +303,7 @@ def _fibre(policy: Policy) -> Iterator[tuple[int, ...]]:
     last = [int(np.flatnonzero(row).max(initial=-1)) for row in rows]
     steps = found = 0
     stack: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
-        ((), tuple(int(values[row] or 0) for row in told))
+        ((), tuple(int(values[row] or 0) for row in published))
     ]
     while stack:
         table, rest = stack.pop()

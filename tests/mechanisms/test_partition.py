@@ -22,7 +22,7 @@ from policygraph.mechanisms.partitioned.partitioners import Intervals
 from policygraph.mechanisms.partitioned.partitioners.cheapest import (
     aligned_deviations,
     cheapest_runs,
-    cheapest_tree,
+    cheapest_trees,
     sliding_deviations,
 )
 from policygraph.model.graphs import BOTTOM
@@ -190,7 +190,8 @@ def test_the_cheapest_partition_is_found_and_ties_go_by_the_fixed_order(family, 
     if large:  # beyond 64 bits: the same partitions in integers of any size
         tables = [np.array([int(v) << 62 for v in t], dtype=object) for t in tables]
     if family == "aligned":
-        cuts, rank = cheapest_tree(tables, size), oracle.rank_of_tree(size)
+        [starts] = cheapest_trees([costs[None, :] for costs in tables], size)
+        cuts, rank = [*np.flatnonzero(starts).tolist(), size], oracle.rank_of_tree(size)
     else:
         cuts, rank = cheapest_runs(tables, lengths, size), oracle.rank_of_runs
     wanted = oracle.cheapest(runs, size, oracle.family(family), rank)

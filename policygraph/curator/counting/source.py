@@ -137,7 +137,7 @@ class Source:
         self.check_unchanged()
         return tuple(found)
 
-    def told(self) -> list[str]:
+    def details(self) -> list[str]:
         """What the records depend on beside :meth:`fingerprint`, which is for accounts: the same for the same records, wherever they lie.
 
         Notes

@@ -266,7 +266,7 @@ class Ledger:
         ----------
         key
             What the noise will be drawn from, kept in the same transaction until :meth:`settle` stores the release: whoever repeats the
-            request after a crash draws the same noise and completes the charge. Empty for a source that has no key.
+            request after a crash draws the same noise and completes the charge. Empty for an rng that has no key.
         once
             Whether a request that has a charge, completed or with a key, is not charged again.
         room

@@ -321,7 +321,7 @@ def measured(free: FreeLattice, query: Query, policy: Policy, norm: Norm) -> Fre
 
     Notes
     -----
-    With one noise law for all coordinates the total squared error is the square of the largest norm of a move's
+    With one noise distribution for all coordinates the total squared error is the square of the largest norm of a move's
     coordinates, times the sum of the squared entries of the basis (in the units of the answers), up to a factor that
     does not depend on the basis. Adding a column to another changes one column of the basis and one coordinate.
     """

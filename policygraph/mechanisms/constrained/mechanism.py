@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -19,13 +18,11 @@ import numpy as np
 from policygraph.distributions.sums import real_within, sum_within
 from policygraph.effort import SECOND
 from policygraph.errors import InputError, RefusedError
-from policygraph.mechanisms.additive import Additive
+from policygraph.mechanisms.additive import BuiltOnAdditive
 from policygraph.mechanisms.base import (
-    Calibrated,
     Floats,
     Ints,
     Mechanism,
-    Noise,
     certified,
     check_loss,
 )
@@ -46,7 +43,7 @@ SHOWN = 20_000
 
 
 @dataclass(frozen=True)
-class Confined(Calibrated):
+class Confined(BuiltOnAdditive):
     """Noise inside the lattice that the public facts leave free.
 
     Attributes
@@ -64,20 +61,6 @@ class Confined(Calibrated):
     sensitivity: Sensitivity
     free: FreeLattice
     why: str = ""
-
-    @cached_property
-    def inner(self) -> Additive:
-        """The additive mechanism whose noise is used: on the coordinates, or on the answers."""
-        return Additive(self.mechanism, self.sensitivity.query, self.policy, self.loss, self.sensitivity)
-
-    @property
-    def parameter(self) -> Fraction:
-        """Scale, or variance parameter, of the noise of one measured number."""
-        return self.inner.parameter
-
-    @property
-    def noise(self) -> Noise:
-        return self.inner.noise
 
     @cached_property
     def basis(self) -> Ints:

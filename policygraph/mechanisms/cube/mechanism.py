@@ -20,13 +20,11 @@ from policygraph.estimation.cubes.errors import published_errors, shift_for, wit
 from policygraph.estimation.cubes.finish import PLAIN, Finish, Method, cell_factors, finished
 from policygraph.estimation.cubes.release import CubeRelease, cube_table, part_of
 from policygraph.exact import as_fraction
-from policygraph.mechanisms.additive import Additive
+from policygraph.mechanisms.additive import BuiltOnAdditive
 from policygraph.mechanisms.base import (
-    Calibrated,
     Floats,
     Ints,
     Mechanism,
-    Noise,
     certified,
     check_loss,
 )
@@ -44,7 +42,7 @@ from policygraph.transforms.cuboids.lattice import Lattice
 
 
 @dataclass(frozen=True)
-class CubeNoise(Calibrated):
+class CubeNoise(BuiltOnAdditive):
     """Noise on what a strategy chose to measure; published cuboids are made of it.
 
     Attributes
@@ -103,20 +101,6 @@ class CubeNoise(Calibrated):
         return self.measured
 
     @cached_property
-    def inner(self) -> Additive:
-        """The additive mechanism on what is measured."""
-        return Additive(self.mechanism, self.sensitivity.query, self.policy, self.loss, self.sensitivity)
-
-    @property
-    def parameter(self) -> Fraction:
-        """Scale, or variance parameter, of the noise on one lattice point."""
-        return self.inner.parameter
-
-    @property
-    def noise(self) -> Noise:
-        return self.inner.noise
-
-    @cached_property
     def cell_factors(self) -> list[float | Floats]:
         """Variance of the cells of each published cuboid in units of the noise variance: one number where they are alike."""
         return cell_factors(
@@ -133,8 +117,8 @@ class CubeNoise(Calibrated):
         """What is added to every cell of the finest table of all published attributes; 0 without an offset."""
         if self.finish.offset is None:
             return 0
-        law = self.noise.distribution, float(self.parameter)
-        return shift_for(self.lattice, self.published, self.factors.tolist(), *law, self.finish.offset)
+        noise = self.noise.distribution, float(self.parameter)
+        return shift_for(self.lattice, self.published, self.factors.tolist(), *noise, self.finish.offset)
 
     def deviation(self, part: int) -> float | Floats:
         made: float | Floats = np.sqrt(np.asarray(self.cell_factors[part]) * self.noise.variance)

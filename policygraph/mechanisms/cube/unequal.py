@@ -228,15 +228,15 @@ def _block_weights(task: Task, masks: Sequence[int], q: Floats) -> Ints:
         [sum(np.log(float(contrast_gain(shape[a]))) for a in task.lattice.axes(m)) for m in masks]
     )
     asked = 0.5 * (np.log(q) - logs)
-    wish = np.exp(settled(asked - asked.max()))
+    ideal = np.exp(settled(asked - asked.max()))
     reach = np.exp(0.5 * logs)
     # As fine as the sizes allow: SMALLEST for the smallest weight, while no row entry times weight passes the limit.
     scale = min(
-        max(SMALLEST / float(wish.min()), float(LARGEST)), LARGEST_BLOCK / float((wish * reach).max())
+        max(SMALLEST / float(ideal.min()), float(LARGEST)), LARGEST_BLOCK / float((ideal * reach).max())
     )
-    if scale * float(wish.min()) < 4:
+    if scale * float(ideal.min()) < 4:
         raise RefusedError("interactions of this many values leave 64-bit integers.", code="query.overflow")
-    made: Ints = np.rint(wish * scale).astype(np.int64)
+    made: Ints = np.rint(ideal * scale).astype(np.int64)
     return made
 
 

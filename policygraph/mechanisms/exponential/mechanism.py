@@ -254,16 +254,16 @@ def table_graph(policy: Policy, limit: int) -> TableGraph:
     cells = np.setdiff1d(np.arange(policy.domain.size, dtype=np.int64), policy.system.zeros)
     rows, values = policy.system.full_rows()
     matrix = np.asarray(rows[:, cells].toarray(), dtype=np.int64).reshape(-1, len(cells))
-    told = [i for i, value in enumerate(values) if value is not None]
-    if not told or rank(matrix[told]) != rank(matrix):
+    published = [i for i, value in enumerate(values) if value is not None]
+    if not published or rank(matrix[published]) != rank(matrix):
         raise InputError(
             "some public facts have no published values: expected equals=... for each of them, so that the tables that "
             "fit are known before any data is touched.",
             code="exponential.values",
         )
     bounds = presolve_values(matrix, values, policy.domain.capacity)
-    wanted = [int(values[i] or 0) for i in told]
-    small = list_tables(matrix[told], wanted, bounds, limit)
+    wanted = [int(values[i] or 0) for i in published]
+    small = list_tables(matrix[published], wanted, bounds, limit)
     tables = np.zeros((len(small), policy.domain.size), dtype=np.int64)
     tables[:, cells] = small
     distances = _distances(_joined(policy, matrix, small))

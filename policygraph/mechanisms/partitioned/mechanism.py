@@ -296,9 +296,9 @@ class Partitioned(Mechanism):
             )
         plain = _moves_are_edges(policy)
         graph = graph_of(policy)
-        # A graph without edges hides nothing at all; one with edges does not say that totals may be told.
-        told = graph.n_edges == 0 or totals_are_exact(policy, graph, "auto")
-        totals: Totals = "exact" if told else "noisy"
+        # A graph without edges hides nothing at all; one with edges does not say that totals may be known.
+        exact = graph.n_edges == 0 or totals_are_exact(policy, graph, "auto")
+        totals: Totals = "exact" if exact else "noisy"
         proof = certified(identity(policy.domain), plain, loss, sensitivity)
         if isinstance(self.partitioner, Partition):
             if self.partitioner.size != size:
@@ -314,7 +314,7 @@ class Partitioned(Mechanism):
             return ready
         check_then(self.then, self.partitioner, graph)
         changes = proof.power
-        # The noise of a bucket is inversely proportional to epsilon, but for the rounding of discrete laws.
+        # The noise of a bucket is inversely proportional to epsilon, but for the rounding of discrete distributions.
         whole = MEAN * float(np.sqrt(total_of(second_step(plain, loss, self.then, totals)) / size))
         share = self._share(changes, whole * float(loss.value))
         first, rest = loss.split([share, 1 - share])

@@ -17,13 +17,11 @@ import numpy as np
 from policygraph.distributions import gaussian_variance, laplace_variance
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import show
-from policygraph.mechanisms.additive import Additive
+from policygraph.mechanisms.additive import Additive, BuiltOnAdditive
 from policygraph.mechanisms.base import (
-    Calibrated,
     Floats,
     Ints,
     Mechanism,
-    Noise,
     answer_parts,
     certified,
     check_loss,
@@ -53,7 +51,7 @@ def noise_variance(power: Fraction, loss: Loss) -> float:
 
 
 @dataclass(frozen=True)
-class StrategyNoise(Calibrated):
+class StrategyNoise(BuiltOnAdditive):
     """Independent noise on the rows of a strategy; the answers follow by least squares.
 
     Attributes
@@ -81,15 +79,6 @@ class StrategyNoise(Calibrated):
     def inner(self) -> Additive:
         """The additive mechanism on the rows of the strategy."""
         return Additive(self.mechanism, self.strategy, self.policy, self.loss, self.sensitivity)
-
-    @property
-    def noise(self) -> Noise:
-        return self.inner.noise
-
-    @property
-    def parameter(self) -> Fraction:
-        """Scale, or variance parameter, of the noise of one measurement."""
-        return self.inner.parameter
 
     @property
     def measure(self) -> Query:
@@ -140,7 +129,7 @@ class StrategyNoise(Calibrated):
         Notes
         -----
         Of independent symmetric variables with kurtosis k >= 3 any weighted sum X has E X^4 <= k (E X^2)^2, so that
-        P(|X| > t) <= k s^4 / t^4. The discrete Laplace law of ratio q has k = 5 + (1 + q^2) / (2 q).
+        P(|X| > t) <= k s^4 / t^4. The discrete Laplace distribution of ratio q has k = 5 + (1 + q^2) / (2 q).
         """
         if not self.parameter:
             return 0.0
@@ -162,9 +151,9 @@ class StrategyNoise(Calibrated):
             f"({self.sensitivity.norm.upper()}; {self.sensitivity.definition})."
         ]
         if self.parameter:
-            law = "scale" if isinstance(self.loss, Epsilon) else "variance parameter"
+            kind_of = "scale" if isinstance(self.loss, Epsilon) else "variance parameter"
             out.append(
-                f"Independent {self.noise.distribution} noise of {law} {show(self.parameter)} was added to each of them, for a "
+                f"Independent {self.noise.distribution} noise of {kind_of} {show(self.parameter)} was added to each of them, for a "
                 f"loss of {self.loss}."
             )
         known = self.strategy.base.fixed

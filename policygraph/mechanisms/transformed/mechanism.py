@@ -438,7 +438,7 @@ class OnForest(OnTransformed):
         return self._of_part(self._deviations, part)
 
     def within_95(self, part: int) -> float | Floats:
-        """Chebyshev: 95 % lie within the root of 20 deviations, whatever the law."""
+        """Chebyshev: 95 % lie within the root of 20 deviations, whatever the distribution."""
         return self.deviation(part) * float(np.sqrt(20.0))
 
     def stages(self) -> Sequence[str]:

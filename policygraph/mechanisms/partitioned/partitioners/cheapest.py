@@ -15,45 +15,26 @@ Ints = npt.NDArray[np.int64]
 _ROOM = 1 << 62
 
 
-def cheapest_tree(costs: list[Ints], size: int) -> list[int]:
-    """Cheapest partition into runs of 2**j cells that start at multiples of 2**j.
+def cheapest_trees(costs: list[Ints], size: int) -> npt.NDArray[np.bool_]:
+    """Cheapest partitions into runs of 2**j cells that start at multiples of 2**j, for many rows of costs.
 
     Parameters
     ----------
     costs
-        For each j the costs of the full runs in order; there is a cost for each single cell.
+        For each j the costs of the full runs in order, one row for each partition; there is a cost for each single cell.
     size
         Number of cells.
 
     Returns
     -------
-    list of int
-        Where the runs start, and the number of cells.
+    numpy.ndarray
+        Of each partition, whether a run starts at a cell.
 
     Notes
     -----
     Such a partition is a cut of the binary tree over the cells: a run is taken whole, or the best of its two halves is. Of
     equal costs the whole run is taken. So the order of partitions of equal cost is: at the first run, going down and
     left to right, that one takes and the other splits, the one that takes comes first.
-
-    Examples
-    --------
-    >>> cheapest_tree([np.array([1, 1, 1, 1, 1]), np.array([3, 2]), np.array([9])], 5)
-    [0, 1, 2, 4, 5]
-    """
-    [starts] = cheapest_trees([cost[None, :] for cost in costs], size)
-    return [*np.flatnonzero(starts).tolist(), size]
-
-
-def cheapest_trees(costs: list[Ints], size: int) -> npt.NDArray[np.bool_]:
-    """Cheapest partitions for many rows of costs: of each, whether a run starts at a cell (see :func:`cheapest_tree`).
-
-    Parameters
-    ----------
-    costs
-        For each j the costs of the full runs in order, one row for each partition.
-    size
-        Number of cells.
 
     Examples
     --------
