@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import policygraph as pg
 from policygraph.errors import InputError, RefusedError
-from policygraph.mechanisms.cube import exact
+from policygraph.mechanisms.cube import cover
 from policygraph.mechanisms.cube.cover import Covering
 from policygraph.mechanisms.cube.strategies import All, Base, BMax, Fourier, PMost, Unequal, strategy_named
 from policygraph.mechanisms.cube.weighing import Weighing, minimise, rounded
@@ -359,7 +359,7 @@ def test_cuboids_too_large_to_measure_are_refused():
 
 
 def test_an_open_search_says_what_is_proved(monkeypatch):
-    monkeypatch.setattr(exact, "_cover", lambda *a: (None, True))
+    monkeypatch.setattr(cover, "_cover", lambda *a: (None, True))
     made = of(BMax(work=5_000_000), ADULT, level(ADULT, 0, 8))
     assert made.bound < made.objective
     assert "of a proved bound" in made.reason
