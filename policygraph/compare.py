@@ -271,7 +271,7 @@ def _unknown(names: list[str], known: Mapping[str, Mechanism]) -> InputError:
     near = get_close_matches(str(names[0]), every, 1) if names else []
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return InputError(
-        f"method {', '.join(map(repr, names)) or '(none)'}: expected mechanisms by name, or names among {', '.join(map(repr, every))}.{hint}",
+        f"mechanism {', '.join(map(repr, names)) or '(none)'}: expected one of {', '.join(map(repr, every))}, or in Python a mechanism.{hint}",
         code="compare.method",
         value=names,
     )

@@ -144,8 +144,8 @@ class Explanation:
             return "  No single public fact costs anything by itself."
         least = min(a.result.value for a in known if a.result is not None)
         names = [a.change for a in known if a.result is not None and a.result.value == least]
-        verb = "costs" if len(names) == 1 else "cost"
-        return f"  Most costly: {' and '.join(names)} {verb} {show(self.certificate.value - least)} of {show(self.certificate.value)}."
+        verb, each = ("costs", "") if len(names) == 1 else ("cost", " each")
+        return f"  Most costly: {' and '.join(names)} {verb} {show(self.certificate.value - least)} of {show(self.certificate.value)}{each}."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain form."""

@@ -164,7 +164,7 @@ def _line(entry: Any) -> str:
 
 @app.command(epilog="Example: policygraph budget export budget.db > budget.json")
 def export(ledger: Path = LEDGER) -> None:
-    """Print the whole book as JSON, without released values."""
+    """Print the whole ledger as JSON, without released values."""
     from policygraph.curator.ledger import Ledger
 
     print_json(Ledger(ledger, create=False).export())

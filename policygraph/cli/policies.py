@@ -33,14 +33,27 @@ LEAK = 4
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    app.command(epilog="Example: policygraph check policies/census-margins.toml")(check)
-    app.command(epilog="Example: policygraph sensitivity policies/census-margins.toml --json")(sensitivity)
+    app.command(
+        short_help="Say what a policy file means, or what is wrong with it.",
+        epilog="Example: policygraph check policies/census-margins.toml",
+    )(check)
+    app.command(
+        short_help="How much noise a release needs, with a certificate.",
+        epilog="Example: policygraph sensitivity policies/census-margins.toml --json",
+    )(sensitivity)
     app.command(epilog="Example: policygraph verify out/certificate.json")(verify)
     app.command(epilog="Example: policygraph schema > policy.schema.json")(schema)
-    app.command(epilog="Example: policygraph explain policies/census-margins.toml --epsilon 0.5")(explain)
-    app.command(epilog="Example: policygraph compare policies/census-margins.toml --epsilon 0.1")(compare)
     app.command(
-        epilog="Example: policygraph audit policies/census-margins.toml --epsilon 1 --samples 100000"
+        short_help="What is hidden and public, and what each fact costs.",
+        epilog="Example: policygraph explain policies/census-margins.toml --epsilon 0.5",
+    )(explain)
+    app.command(
+        short_help="Which mechanism has the smallest error.",
+        epilog="Example: policygraph compare policies/census-margins.toml --epsilon 0.1",
+    )(compare)
+    app.command(
+        short_help="Look for leaks with made-up neighbouring tables.",
+        epilog="Example: policygraph audit policies/census-margins.toml --epsilon 1 --samples 100000",
     )(audit)
 
 

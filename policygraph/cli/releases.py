@@ -52,12 +52,17 @@ WRITTEN = ("release.parquet", "release.csv", "release.json", "certificate.json")
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.command(
-        epilog="Example: policygraph release policies/census-margins.toml --data people.csv --epsilon 1 --out out/"
+        short_help="Release what a policy file asks for, with noise.",
+        epilog="Example: policygraph release policies/census-margins.toml --data people.csv --epsilon 1 --out out/",
     )(release)
     app.command(
-        epilog="Example: policygraph ask policy.toml --cuboid sex,age --deviation 5 --data people.csv --ledger budget.db"
+        short_help="Answer one question with a table of counts.",
+        epilog="Example: policygraph ask policy.toml --cuboid sex,age --deviation 5 --data people.csv --ledger budget.db",
     )(ask)
-    app.command(epilog="Example: policygraph synthetic out/ --to synthetic.csv")(synthetic)
+    app.command(
+        short_help="Make a synthetic graph with the public degrees.",
+        epilog="Example: policygraph synthetic out/ --to synthetic.csv",
+    )(synthetic)
 
 
 def release(

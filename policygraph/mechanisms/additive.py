@@ -58,10 +58,11 @@ class Additive(Calibrated):
             )
             return [first, f"{why}, so no noise was added."]
         kind_of = "scale" if isinstance(self.loss, Epsilon) else "variance parameter"
+        unit = "" if self.query.unit == 1 else f" (in units of {show(self.query.unit)})"
         return [
             first,
-            f"Independent {self.noise.distribution} noise of {kind_of} {show(self.parameter)} lattice units (unit "
-            f"{show(self.query.unit)}) was added to each answer, for a loss of {self.loss}.",
+            f"Independent {self.noise.distribution} noise of {kind_of} {show(self.parameter)}{unit} "
+            f"was added to each answer, for a loss of {self.loss}.",
         ]
 
 

@@ -281,6 +281,9 @@ class Policy:
     def decompose(self, a: Any, b: Any) -> list[Any]:
         """Minimal moves (:class:`~policygraph.moves.move.Move`) that lead from one table to another and never undo each other.
 
+        These are minimal moves of the public facts; policy graph, strength and the cap on records are left aside, so that under
+        these a part need not lead to a neighbour (:meth:`are_neighbours` says whether it does).
+
         Raises
         ------
         InputError

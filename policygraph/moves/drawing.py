@@ -343,7 +343,7 @@ def _words(move: Drawn, network: Network, axes: Any, nodes: list[int], known: di
     axes.axis("off")
     rest = network.order - len(nodes)
     more = f"; {rest:,} other node{'s' * (rest != 1)} not shown" if rest else ""
-    axes.set_title("Two networks that nobody may be able to tell apart", fontsize=11, pad=18)
+    axes.set_title("Two networks that must look alike", fontsize=11, pad=18)
     axes.text(
         0.5, 1.01, f"all other edges are the same{more}", transform=axes.transAxes, ha="center", fontsize=8
     )

@@ -495,7 +495,7 @@ class Ledger:
         return state(known.dataset, known.name, known.limit, known.spendings, stretch)
 
     def export(self) -> dict[str, Any]:
-        """Give the whole book as JSON values, without the stored releases and without any data fingerprint."""
+        """Give the whole ledger as JSON values, without the stored releases and without any data fingerprint."""
         with self._open() as db:
             rows = db.execute("SELECT dataset, name FROM datasets ORDER BY dataset").fetchall()
             known = [accounts.figures(db, *row) for row in rows]

@@ -118,13 +118,18 @@ def tables(problem: Problem) -> Bracket[Witness] | None:
         top = int(np.argmax(values))
         u, v = edge_differing(graph, sets[top])
         named = ", ".join(name for name in query.domain.names if name in sets[top])
+        most = (
+            f"the largest set of attributes that an edge can change is {{{named}}}"
+            if len(sets) == 1
+            else f"of the {len(sets)} largest sets of attributes that an edge can change, {{{named}}} changes most"
+        )
         changed = Bracket(
             values[top],
             values[top],
             Witness.of_change({u: -1, v: 1}),
             "closed form over the attributes that one edge can change",
-            f"an edge changes exactly the tables that contain an attribute on which its ends differ; of the "
-            f"{len(sets)} largest sets of attributes that an edge can change, {{{named}}} changes most, two cells in each table",
+            f"an edge changes exactly the tables that contain an attribute on which its ends differ; "
+            f"{most}, two cells in each table",
         )
         best = _better(best, changed)
     return _better(best, None)
