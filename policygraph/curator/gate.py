@@ -43,6 +43,9 @@ RUNNERS: dict[str, str | Runner] = {
 }
 """By the name that a calibrated mechanism gives in ``runner``; ours are loaded when they are first needed."""
 
+OWN_RUNNERS = frozenset(RUNNERS)
+"""Runners that hand true counts to the mechanism itself, or take its word for what is public: for mechanisms of the library alone."""
+
 
 def register_runner(name: str, runner: Runner) -> None:
     """Let a runner of others draw for mechanisms that name it. It sees true counts: whoever registers it answers for it.
@@ -88,15 +91,19 @@ def draw(ready: Calibrated, data: Data, rng: Rng, n: int = 1) -> Outputs:
     (4, 3)
     """
     check(ready, data)
-    return sample(ready, data, rng, n)
+    return _outputs(ready, data, rng, n)
 
 
 def sample(ready: Calibrated, data: Data, rng: Rng, n: int) -> Outputs:
     """Draw without looking at the size of the data again: for runners that run a mechanism on numbers that they computed from checked data."""
     check_public(ready)
+    return _outputs(ready, data, rng, n)
+
+
+def _outputs(ready: Calibrated, data: Data, rng: Rng, n: int) -> Outputs:
     if ready.runner:
         if not isinstance(data, Histogram):
-            raise InputError(f"{ready.mechanism} is for counts of cells.", code="measure.data")
+            raise _counts_only(ready)
         return _runner(ready.runner).draw(ready, data, rng, n)
     measured = [] if ready.measure is None else [ready.measure]
     answers = data.answers([*measured, *ready.exact])
@@ -125,7 +132,11 @@ def _independent(noise: Noise, shape: tuple[int, int], rng: Rng) -> Ints:
         return discrete_laplace(noise.parameter, shape, rng)
     if noise.distribution == GAUSSIAN:
         return discrete_gaussian(noise.parameter, shape, rng)
-    raise RefusedError(
+    raise _unknown(noise)
+
+
+def _unknown(noise: Noise) -> RefusedError:
+    return RefusedError(
         f"noise {noise.distribution!r}: expected {LAPLACE!r}, {GAUSSIAN!r} or {NONE!r}, which the gate can draw.",
         code="gate.noise",
         value=noise.distribution,
@@ -148,7 +159,7 @@ def _runner(name: str) -> Runner:
 
 
 def check_public(ready: Calibrated) -> None:
-    """Refuse numbers without noise that some move of the policy changes.
+    """Refuse numbers without noise that some move of the policy changes, and noise that cannot be drawn.
 
     Notes
     -----
@@ -159,6 +170,14 @@ def check_public(ready: Calibrated) -> None:
     """
     if type(ready).__module__.startswith("policygraph."):
         return
+    if ready.runner in OWN_RUNNERS:
+        raise RefusedError(
+            f"{ready.mechanism} names the runner {ready.runner!r}, which would show it true counts: expected none, or one that was registered for it.",
+            code="gate.runner",
+            value=ready.runner,
+        )
+    if not ready.runner and ready.noise.distribution not in (LAPLACE, GAUSSIAN, NONE):
+        raise _unknown(ready.noise)
     plain = [ready.measure] if ready.noise.distribution == NONE and not ready.runner and ready.measure else []
     for query in (*plain, *ready.exact):
         if proved(query, ready.policy, ready.loss.norm).power != 0:
@@ -175,9 +194,10 @@ def check(ready: Calibrated, data: Data) -> None:
     ------
     PolicyGraphError
         For data of another domain or measure, more records than exact integers allow, cuboids that are too large to count, and counts that do not fit
-        the public facts.
+        the public facts; and for what :func:`check_public` refuses.
     """
     check_drawable(ready)
+    check_public(ready)
     if isinstance(ready.query, MeasureQuery):
         measure = ready.query.measure
         if not isinstance(data, MeasuredCounts) or data.measure != measure:
@@ -192,17 +212,19 @@ def check(ready: Calibrated, data: Data) -> None:
         data.check_sizes(
             [*([ready.measure] if ready.measure else []), *ready.exact] if not ready.runner else []
         )
-        check_facts(ready.policy, data)
+    elif ready.runner:
+        raise _counts_only(ready)
+    check_facts(ready.policy, data)
 
 
-def check_facts(policy: Policy, data: Histogram) -> None:
+def check_facts(policy: Policy, data: Data) -> None:
     """Refuse data that do not fit the public facts: they have no neighbours, and nothing is proved about them."""
     system = policy.system
     if not system.has_values and not len(system.zeros):
         return
     try:
         if isinstance(policy.domain, Network):
-            system.check_sparse(*data.sparse())
+            system.check_sparse(*_counts(data).sparse())
         else:
             system.check(data.vector())
     except ConstraintError as cause:
@@ -214,6 +236,14 @@ def check_facts(policy: Policy, data: Histogram) -> None:
             code="constraint.data",
             **cause.details,
         ) from cause
+
+
+def _counts(data: Data) -> Histogram:
+    return data if isinstance(data, Histogram) else data.counts
+
+
+def _counts_only(ready: Calibrated) -> InputError:
+    return InputError(f"{ready.mechanism} is for counts of cells.", code="measure.data")
 
 
 def histogram(ready: Calibrated, data: Any) -> Data:

@@ -414,8 +414,14 @@ def answers_of(ready: Calibrated, outputs: Any) -> npt.NDArray[Any]:
     return np.stack([ready.to_answers(row) for row in outputs])
 
 
-def check_answers(ready: Calibrated) -> Calibrated:
-    """Refuse a mechanism from whose output no answers can be had, so that no other can build on it."""
+def check_answers(ready: Calibrated, query: Query, policy: Policy, loss: Loss) -> Calibrated:
+    """Refuse a mechanism that no other can build on: one for another request, and one from whose output no answers can be had."""
+    if (ready.query, ready.policy, ready.loss) != (query, policy, loss):
+        raise InputError(
+            f"{ready.mechanism} was calibrated for another query, policy or loss than asked.",
+            code="mechanism.inner",
+            value=ready.mechanism,
+        )
     if type(ready).to_answers is Calibrated.to_answers and type(ready).publish is not Calibrated.publish:
         raise InputError(
             f"{ready.mechanism} publishes more than the counts it is asked for: expected a mechanism for counts, such as "

@@ -269,3 +269,83 @@ def test_what_is_too_large_to_count_is_refused_before_the_charge():
     with pytest.raises(pg.DataError) as caught:
         Histogram.derived(AGES, np.full(4, 1 << 61))
     assert caught.value.code == "counts.size"
+
+
+def test_values_of_a_measure_must_fit_the_published_facts():
+    """Published values limit the moves that noise is scaled to; data with other values have no neighbours."""
+    measure = pg.Measure("income", low=0, high=10)
+    data = MeasuredCounts.from_vectors(AGES, measure, COUNTS, 2 * COUNTS)
+    for facts in ([pg.Total(equals=int(COUNTS.sum()) + 1)], [pg.StructuralZero([(0,)])]):
+        policy = pg.Policy(AGES, constraints=facts)
+        with pytest.raises(pg.ConstraintError) as caught:
+            pg.release(pg.queries.sums(AGES, [["age"]], measure), policy, data, epsilon=1)
+        assert caught.value.code == "constraint.data"
+
+
+def test_mechanisms_of_others_do_not_get_true_counts_from_the_runners_of_the_library():
+    class Peeking(Bare):
+        exact, runner = (), "transformed"
+
+        @property
+        def inner(self):
+            return laplace()
+
+        def transform(self, cells):
+            return cells, cells
+
+        def decode(self, noisy, exact):
+            return exact[None, :]
+
+    for name in gate.OWN_RUNNERS:
+        made = Peeking()
+        made.__class__.runner = name
+        with pytest.raises(pg.RefusedError) as caught:
+            gate.draw(made, Histogram.of(AGES, COUNTS), pg.SeededRng(1))
+        assert caught.value.code == "gate.runner"
+
+
+def test_what_the_gate_refuses_is_not_charged(tmp_path):
+    class Open(Bare):
+        policy = pg.Policy(AGES)
+
+    class Uniform(Bare):
+        exact = ()
+
+        @property
+        def noise(self):
+            return replace(super().noise, distribution="uniform")
+
+    book = pg.Ledger(tmp_path / "ledger.sqlite")
+    for ready, code in ((Open(), "gate.exact"), (Uniform(), "gate.noise")):
+        with pytest.raises(pg.RefusedError) as caught:
+            pg.release(QUERY, ready.policy, COUNTS, epsilon=1, mechanism=ready, ledger=book)
+        assert caught.value.code == code
+    assert book.history() == []
+
+
+class Louder(pg.Laplace):
+    """Spends more than it is asked for."""
+
+    def calibrate(self, query, policy, loss, sensitivity=None):
+        return super().calibrate(query, policy, pg.Epsilon(100 * loss.value))
+
+
+class Careless(pg.Intervals):
+    """Forgets that a neighbour step changes counts."""
+
+    def calibrate(self, size, changes, loss, noise):
+        return super().calibrate(size, Fraction(0), loss, noise)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "code"),
+    [
+        (pg.Transformed(Louder()), "mechanism.inner"),
+        (pg.Partitioned(pg.Partition([0, 0, 1, 1]), then=Louder()), "mechanism.inner"),
+        (pg.Partitioned(Careless()), "partition.partitioner"),
+    ],
+)
+def test_what_others_put_inside_a_mechanism_must_be_for_the_request(mechanism, code):
+    with pytest.raises(pg.InputError) as caught:
+        mechanism.calibrate(QUERY, LINE, pg.Epsilon(1))
+    assert caught.value.code == code

@@ -319,6 +319,12 @@ class Partitioned(Mechanism):
         share = self._share(changes, whole * float(loss.value))
         first, rest = loss.split([share, 1 - share])
         chooser = self.partitioner.calibrate(size, changes, first, whole / float(1 - share))
+        if chooser.size != size or chooser.changes < changes or chooser.loss.value > first.value:
+            raise InputError(
+                f"{self.partitioner.name} was calibrated for other cells, fewer changes or a larger loss than asked.",
+                code="partition.partitioner",
+                value=self.partitioner,
+            )
         made = f"{self.name}({self.partitioner.name}, share {show(share)})"
         about = self.partitioner.settings
         return PartitionedNoise(made, query, policy, loss, proof, chooser, self.then, rest, totals, about)

@@ -63,7 +63,7 @@ def second_step(
         ):
             then = replace(then, totals=totals)
         try:
-            given = check_answers(then.calibrate(query, policy, loss))
+            given = check_answers(then.calibrate(query, policy, loss), query, policy, loss)
             return edges.calibrate(query, policy, loss) if totals == "noisy" and _silent(given) else given
         except (InputError, RefusedError):
             if strict:

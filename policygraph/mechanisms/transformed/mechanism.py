@@ -523,6 +523,7 @@ class Transformed(Mechanism):
             part = Epsilon(loss.value / reduction.stretch)
         else:
             part = Rho(loss.value / reduction.stretch**2)
-        inner = check_answers(self.inner.calibrate(identity(edges), Policy(edges), part))
+        request = identity(edges), Policy(edges), part
+        inner = check_answers(self.inner.calibrate(*request), *request)
         name = f"{self.name}({inner.mechanism}, stretch {reduction.stretch}, {len(reduction.fixed)} exact totals)"
         return OnForest(name, query, policy, loss, reduction, inner)
