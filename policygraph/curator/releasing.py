@@ -7,11 +7,12 @@ import hmac
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from policygraph.curator import gate
-from policygraph.curator.histogram import Data, named
+from policygraph.curator.histogram import named
 from policygraph.curator.ledger import Account, ChargedPart, Ledger
 from policygraph.curator.noise import KeyedRng, Rng, SecureRng
 from policygraph.curator.requests import Identity, Request, cells_looked_at
@@ -148,7 +149,7 @@ def perform(
         return Outcome(_as_asked(gate.run(ready, counts, random), request))
     known.check(counts)
     return _charged(
-        request, ready, counts, book, known, name, random, tell,
+        request, ready, partial(gate.run, ready, counts), gate.most_bytes(ready, counts, random), book, known, name, random, tell,
         dataset=dataset, compose_policies=compose_policies, once=reuse, resume=resume, before=before,
     )  # fmt: skip
 
@@ -169,7 +170,8 @@ def _check_fits(ready: Calibrated, request: Request) -> None:
 def _charged(
     request: Request,
     ready: Calibrated,
-    counts: Data,
+    make: Callable[[Rng], Release],
+    most_bytes: int,
     book: Ledger,
     known: Identity,
     name: str | None,
@@ -183,7 +185,6 @@ def _charged(
     before: Callable[[], None] | None,
 ) -> Outcome:
     """Charge, draw and store: the charge keeps the key of the noise until the release is on record, and only what is on record leaves."""
-    most_bytes = gate.most_bytes(ready, counts, rng)
     account = find_account(book, known.account, dataset)
     if before is not None:
         before()
@@ -214,7 +215,7 @@ def _charged(
         body = begun.release
         if body is None:
             tell("drawing the noise")
-            made = _as_asked(gate.run(ready, counts, noise_rng(begun.key, wanted, rng)), request)
+            made = _as_asked(make(noise_rng(begun.key, wanted, rng)), request)
             made = _beside(made, begun.apart)
             drawn = made.to_bytes()
             tell("recording the release")

@@ -50,6 +50,7 @@ def test_only_the_gate_and_its_runners_take_true_counts_and_randomness():
     assert outside == set()
     assert {
         ("curator/gate.py", "draw"),
+        ("curator/gate.py", "_outputs"),
         ("curator/gate.py", "sample"),
         ("curator/runners/sparse.py", "draw"),
     } <= both
