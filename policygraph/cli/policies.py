@@ -25,7 +25,7 @@ from policygraph.cli.common import (
     writing,
 )
 from policygraph.errors import InputError, RefusedError
-from policygraph.exact import as_fraction
+from policygraph.exact import as_fraction, show
 
 LEAK = 4
 """Exit status when a leak is found: not that of bad input, so that a script can tell them apart."""
@@ -222,7 +222,6 @@ def explain(
 
 def _statistic(query: Any, policy: Any, loss: Any, *, as_json: bool, draw: Path | None) -> None:
     """What can be said of a network statistic: its bound is proved for all pairs of networks at once, and no pair is shown."""
-    from policygraph.exact import show
     from policygraph.explain import summary
     from policygraph.sensitivity.statistics import statistic_bound
 

@@ -278,8 +278,6 @@ class BMax(CubeStrategy):
         provable = task.costs.exact and not self.fitted and covering.provable(thresholds)
         effort = allowed(self.work, self.exact_seconds, PROVING)
         if provable and not effort.done:
-            from policygraph.mechanisms.cube.cover import least_maximum
-
             best, chosen, bound = least_maximum(covering, weighted, thresholds, best, chosen, effort)
         reason = f"{len(chosen)} of {len(task.candidates)} cuboids were measured alike, for the least maximal variance"
         if self.fitted:
@@ -375,7 +373,6 @@ class PMost(CubeStrategy):
         provable = task.costs.exact and not self.fitted and covering.provable(thresholds)
         effort = allowed(self.work, self.exact_seconds, PROVING)
         if provable and not effort.done:
-            from policygraph.mechanisms.cube.cover import most_covered
 
             def score_of(positions: Sequence[int]) -> tuple[float, float, float]:
                 return self.score(covering, positions, gains, limit)

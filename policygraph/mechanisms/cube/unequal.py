@@ -139,8 +139,6 @@ class Unequal(CubeStrategy):
 
     def _proved(self, task: Task, weighing: Weighing, weights: Floats) -> float | None:
         """What no weights come below: for L1 the better of two bounds, none for L2 (where interactions do better)."""
-        from policygraph.mechanisms.cube.unequal import least_value
-
         if task.loss.norm != "l1":
             return None
         made = least_value(weighing, weights)

@@ -27,6 +27,8 @@ from policygraph.sensitivity.verify.moves import (
     minimal_multisets,
 )
 from policygraph.sensitivity.verify.neighbours import (
+    Matcher,
+    Undecided,
     check_neighbours,
     counts,
     is_pairwise,
@@ -325,8 +327,6 @@ def _kinds(policy: Policy, query: Query) -> Kinds | None:
 
 def _blowfish_bound(claim: CertifiedBound) -> CheckResult | None:
     """All minimal sets of record changes with a secret pair, and whether they lead to neighbours; few cells only."""
-    from policygraph.sensitivity.verify.neighbours import Matcher, Undecided
-
     policy, query, norm = claim.policy, claim.query, claim.norm
     if policy.domain.size > RECORD_CELLS or policy.domain.capacity is not None:
         return None

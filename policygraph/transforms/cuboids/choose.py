@@ -27,6 +27,7 @@ from policygraph.sensitivity.proofs import current
 from policygraph.ties import figures
 from policygraph.transforms.cuboids.costs import (
     Costs,
+    cells_of_blocks,
     costs_of,
     fitted_factors,
     known_blocks,
@@ -329,8 +330,6 @@ def fitted_of(choice: Choice, family: Family, known: Sequence[int]) -> Floats:
     precisions = measured_precisions(choice, family)
     if choice.kind == "cuboids":
         return fitted_factors(family, precisions, known)
-    from policygraph.transforms.cuboids.costs import cells_of_blocks
-
     with np.errstate(divide="ignore"):
         blocks: Floats = 1.0 / precisions
     blocks[known_blocks(family, known)] = 0.0
