@@ -233,6 +233,9 @@ class OnlineCube:
         plain = record["mechanism"] in ("Laplace", "Gaussian") and "cube" not in record
         if sets is None or not plain or record["noise"]["distribution"] != self._distribution:
             return []
+        # Fingerprints are the same for every order of the attributes, and the axes of the tables follow it.
+        if list(record["policy"]["domain"]) != list(self.policy.domain.to_spec()):
+            return []
         query = _Named(record["query_fingerprint"])
         # A table may have been asked for by this name, or have been what was best.
         expected = [

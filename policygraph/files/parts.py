@@ -289,7 +289,7 @@ def read_mechanism(given: list[Any], has_cube: bool, problems: Problems) -> str 
         if name not in known:
             problems.add(
                 path,
-                f"{shown(name)} is not a known mechanism: expected one of {', '.join(known)}.{near(name, known)}",
+                f"{shown(name)} is not a known mechanism: expected one of {', '.join(map(repr, known))}.{near(name, known)}",
             )
         elif name != first:
             problems.add(

@@ -6,6 +6,7 @@ import sys
 from fractions import Fraction
 
 import numpy as np
+import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -415,3 +416,12 @@ def test_two_processes_at_once_pay_every_question_once(tmp_path):
     alone = start(tmp_path / "alone.db", data)
     once = [Fraction(a["spent"]) for a in answered(alone.communicate()[0]) if a["spent"] is not None]
     assert sorted(paid) == sorted(once)
+
+
+def test_tables_of_the_same_attributes_in_another_order_are_not_combined(tmp_path):
+    """Their axes differ, and the fingerprints of query and policy do not."""
+    rows = pyarrow.table({"a": [0] * 900 + [1] * 90, "b": [0] * 500 + [1] * 490})
+    for names, truth in (("ab", [500, 400, 0, 90]), ("ba", [500, 0, 400, 90])):
+        domain = pg.Domain(dict.fromkeys(names, 2))
+        cube = pg.OnlineCube(pg.Policy(domain), rows, ledger=tmp_path / "budget.db", dataset="people")
+        assert np.abs(cube.ask("a", "b", deviation=3).values - truth).max() < 60
