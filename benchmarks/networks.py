@@ -147,7 +147,7 @@ def main() -> int:
             strength=strength,
             at_most_records=cap,
         )
-        noisy = pg.release(QUERY, policy, counts, epsilon=asked.epsilon, source=pg.SeededRng(asked.seed))
+        noisy = pg.release(QUERY, policy, counts, epsilon=asked.epsilon, rng=pg.SeededRng(asked.seed))
         noised = time.perf_counter()
         public = PublicDegrees.from_policy(policy)
         fitted = consistent_mixing(noisy.values(), QUERY, public)

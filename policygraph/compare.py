@@ -22,7 +22,7 @@ from policygraph.errors import InputError, PolicyGraphError, RefusedError
 from policygraph.exact import Exact, show
 from policygraph.mechanisms.additive import Additive
 from policygraph.mechanisms.auto import CLEARLY, choose
-from policygraph.mechanisms.base import Calibrated, Floats, Mechanism
+from policygraph.mechanisms.base import Calibrated, Floats, Ints, Mechanism
 from policygraph.mechanisms.candidates import STRATEGY_CELLS, PlugIn, candidates
 from policygraph.mechanisms.constrained.mechanism import Confined, FittedNoise
 from policygraph.mechanisms.cube.mechanism import Cube, CubeNoise
@@ -401,7 +401,7 @@ def _counts(
     policy: Policy,
     columns: Mapping[str, str] | None,
     edges: Mapping[str, str] | None,
-) -> Any:
+) -> Ints:
     counts = read_data(data, policy, columns, edges)
     query.check_domain(counts.domain)
     table = counts.vector()
@@ -410,7 +410,14 @@ def _counts(
 
 
 def _row(
-    name: str, make: Make, query: Query, policy: Policy, loss: Loss, counts: Any, runs: int, seed: int | str
+    name: str,
+    make: Make,
+    query: Query,
+    policy: Policy,
+    loss: Loss,
+    counts: Ints | None,
+    runs: int,
+    seed: int | str,
 ) -> Method:
     start = time.perf_counter()
     try:
@@ -462,13 +469,13 @@ def _expected(ready: Calibrated) -> tuple[float | None, str]:
     return mean, ""
 
 
-def _measured(ready: Calibrated, counts: Any, runs: int, seed: str) -> Iterator[float]:
+def _measured(ready: Calibrated, counts: Ints, runs: int, seed: str) -> Iterator[float]:
     """Mean squared error of an answer in each run."""
     factors = [float(ready.factor(at)) for at in range(len(ready.query.parts))]
     heights = [part.height for part in ready.query.parts]
     truth: Floats = ready.query.answer(counts) * np.repeat(factors, heights)
-    source = SeededRng(seed)
+    rng = SeededRng(seed)
     for _ in range(runs):
-        made = ready.run(counts, source)
+        made = ready.run(counts, rng)
         values = np.concatenate([np.asarray(table.values, dtype=np.float64) for table in made.tables])
         yield float(np.mean((values - truth) ** 2))

@@ -149,7 +149,7 @@ class MeasureRelease(Release):
     >>> income = pg.Measure("income", low=0, high=100)
     >>> data = MeasuredCounts.from_vectors(domain, income, [4000, 3], [160_000, 90])
     >>> query = pg.queries.averages(domain, [["sex"]], income)
-    >>> made = pg.release(query, pg.Policy(domain), data, epsilon=1, source=pg.SeededRng(1))
+    >>> made = pg.release(query, pg.Policy(domain), data, epsilon=1, rng=pg.SeededRng(1))
     >>> averages = made.average("sex")
     >>> averages.defined.tolist(), bool(averages.low_95[0] < 40 < averages.high_95[0])
     ([True, False], True)

@@ -433,7 +433,7 @@ def check_answers(ready: Calibrated, query: Query, policy: Policy, loss: Loss) -
 
 
 def answer_parts(query: Query, cells: Floats) -> Floats:
-    """Answer a query from cells that need not be whole, in lattice units.
+    """Answer a query from cells that need not be whole, in units of the query.
 
     Notes
     -----

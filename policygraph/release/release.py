@@ -131,7 +131,7 @@ class Release:
 
     @property
     def private(self) -> bool:
-        """False when the noise came from a seeded source."""
+        """False when the noise came from seeded randomness."""
         return bool(self.record["private"])
 
     @property
@@ -395,7 +395,7 @@ def _free(wanted: str, taken: list[str]) -> str:
 
 
 def scaled(values: Any, factor: Fraction) -> Any:
-    """Noisy lattice points times their unit: integers stay integers."""
+    """Noisy integers times their unit: integers stay integers."""
     if factor == 1:
         return values
     if factor.denominator == 1:

@@ -1,4 +1,4 @@
-"""Random sources: unpredictable where they claim it, repeatable where they say so, never handed out twice."""
+"""Random generators: unpredictable where they claim it, repeatable where they say so, never handed out twice."""
 
 import copy
 import pickle

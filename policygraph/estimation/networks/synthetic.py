@@ -410,7 +410,7 @@ def synthetic_from_release(
     >>> policy = pg.Policy(network, constraints=[pg.Degrees(equals=[2, 2, 2, 2, 2, 2])])
     >>> ring = [1, 0, 0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 1, 0, 1]
     >>> query = pg.queries.mixing(network, ["x", "x", "x", "y", "y", "y"])
-    >>> noisy = pg.release(query, policy, ring, epsilon=1, source=pg.SeededRng(1))
+    >>> noisy = pg.release(query, policy, ring, epsilon=1, rng=pg.SeededRng(1))
     >>> made = synthetic_from_release(noisy, seed=1)
     >>> made.degrees()[0].tolist(), made.exact
     ([2, 2, 2, 2, 2, 2], True)

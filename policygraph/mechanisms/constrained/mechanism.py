@@ -78,7 +78,7 @@ class Confined(BuiltOnAdditive):
     @cached_property
     @abstractmethod
     def errors(self) -> tuple[Floats, Floats]:
-        """Standard deviation and 95 % range of each answer, in lattice units."""
+        """Standard deviation and 95 % range of each answer, in units of the query."""
 
     def deviation(self, part: int) -> float | Floats:
         return self._of_part(self.errors[0], part)

@@ -82,7 +82,7 @@ class BucketNoise(OnTransformed):
         return self.partition.sums(cells), np.zeros(0, dtype=np.int64)
 
     def answers(self, counts: Ints) -> Floats:
-        """Spread counts of buckets over their cells and answer the query, in lattice units."""
+        """Spread counts of buckets over their cells and answer the query, in units of the query."""
         return answer_parts(self.query, self.partition.spread(counts))
 
     def to_answers(self, points: Any) -> Floats:
@@ -90,7 +90,7 @@ class BucketNoise(OnTransformed):
 
     @cached_property
     def errors(self) -> tuple[Floats, Floats]:
-        """Standard deviation and 95 % range of the noise of each answer, in lattice units."""
+        """Standard deviation and 95 % range of the noise of each answer, in units of the query."""
         return noise_of_answers(self.query, self.partition, self.inner)
 
     def deviation(self, part: int) -> float | Floats:

@@ -112,7 +112,7 @@ BEYOND = 0.05
 
 
 def noise_of_answers(query: Query, partition: Partition, second: Calibrated) -> tuple[Floats, Floats]:
-    """Standard deviation and 95 % range of the noise in answers from spread bucket counts, in lattice units.
+    """Standard deviation and 95 % range of the noise in answers from spread bucket counts, in units of the query.
 
     Parameters
     ----------

@@ -95,7 +95,7 @@ class StrategyNoise(BuiltOnAdditive):
         return self.strategy.estimate(points[:height], points[height:])
 
     def answers(self, points: Ints) -> Floats:
-        """Return W A^+ of an output of the gate, in lattice units."""
+        """Return W A^+ of an output of the gate, in units of the query."""
         return answer_parts(self.query, self.cells(points))
 
     def to_answers(self, points: Any) -> Floats:
@@ -112,7 +112,7 @@ class StrategyNoise(BuiltOnAdditive):
 
     @cached_property
     def variances(self) -> Floats:
-        """Variance of each answer, in lattice units."""
+        """Variance of each answer, in units of the query."""
         return self.workload.variances(self.strategy) * self.noise.variance
 
     @cached_property

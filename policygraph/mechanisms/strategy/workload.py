@@ -84,7 +84,7 @@ class Workload:
         self.blocks = tuple(_blocks(query, base))
 
     def variances(self, strategy: Strategy) -> Floats:
-        """Variance of each answer for measurements of variance 1, in lattice units."""
+        """Variance of each answer for measurements of variance 1, in units of the query."""
         return np.concatenate([block.weight**2 * _each(block, strategy) for block in self.blocks])
 
     def total(self, strategy: Strategy) -> float:

@@ -131,7 +131,7 @@ class EdgeNoise(Calibrated):
 
     @cached_property
     def variances(self) -> Floats:
-        """Variance of the noise of each answer, in lattice units."""
+        """Variance of the noise of each answer, in units of the query."""
         return np.asarray(self.squares * self.noise.variance)
 
     def deviation(self, part: int) -> float | Floats:

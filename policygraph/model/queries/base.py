@@ -1,6 +1,6 @@
 """What every query is: a linear operator with integer entries on cells. Owns :class:`Query` and :class:`Part`.
 
-The answer is ``unit * integers``, so that a sensitivity is exact and noise is drawn on the lattice of the answers.
+The answer is ``unit * integers``, so that a sensitivity is exact and noise is drawn in integers.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class MatrixQuery(Query):
         if given.dtype.kind not in "iub":
             raise InputError(
                 f"the matrix has entries of type {given.dtype}: expected integers, or fractions through "
-                "queries.matrix. Real-valued rows must be rounded to a lattice first.",
+                "queries.matrix. Real-valued rows must be rounded to multiples of a unit first.",
                 code="query.entries",
                 value=str(given.dtype),
             )

@@ -125,13 +125,13 @@ class MeasureQuery(Query):
 
     @property
     def ends(self) -> tuple[int, int]:
-        """What the lowest and the highest value add to a sum of weight 1, in lattice units."""
+        """What the lowest and the highest value add to a sum of weight 1, in units of the query."""
         low, high = self.measure.lowest, self.measure.highest
         return (-self.measure.span, self.measure.span) if self.centred else (low, high)
 
     @property
     def sum_unit(self) -> Fraction:
-        """The lattice unit of sums of weight 1, in the units of the measure."""
+        """The unit of sums of weight 1, in the units of the measure."""
         return self.measure.unit / (2 if self.centred else 1)
 
     def measured_with(self, sets: Iterable[Sequence[str]], weights: Sequence[int]) -> MeasureQuery:
