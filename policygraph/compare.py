@@ -340,7 +340,7 @@ def compare(
     tree          1361      tree of 16 over the prefix sums along age
     every answer  2e+06     sensitivity 100
     """
-    check_kinds(query, policy, "release.arguments")
+    check_kinds(query, policy, released=True)
     spent = _loss(loss, epsilon, rho, delta)
     tell = progress or (lambda stage: None)
     chosen = _named(methods, standard_methods(query, policy, spent, cube))

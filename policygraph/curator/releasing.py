@@ -296,7 +296,7 @@ def find_account(book: Ledger, content: str, name: str | None) -> str:
 
 def check_arguments(query: Any, policy: Any, ledger: Any) -> None:
     """Refuse arguments of other kinds, such as a query and a policy that are swapped."""
-    check_kinds(query, policy, "release.arguments", (NodePrivacy,))
+    check_kinds(query, policy, released=True, kinds=(NodePrivacy,))
     if ledger is not None and not isinstance(ledger, (Ledger, str, Path)):
         raise InputError(
             f"ledger={ledger!r}: expected the path of a ledger, a Ledger, or None.",

@@ -417,10 +417,10 @@ def _read_graph(domain: AnyDomain, graph: Any) -> PolicyGraph:
     return graph
 
 
-def check_kinds(query: Any, policy: Any, code: str, kinds: tuple[type, ...] = ()) -> None:
+def check_kinds(query: Any, policy: Any, *, released: bool, kinds: tuple[type, ...] = ()) -> None:
     """Refuse arguments of other kinds, such as a query and a policy that are swapped.
 
-    ``kinds`` are further types that will do as a policy.
+    ``released`` says whether a release or its comparison is asked for, or a sensitivity; ``kinds`` are further types that will do as a policy.
     """
     if isinstance(query, Query) and isinstance(policy, (Policy, *kinds)):
         return
@@ -428,5 +428,5 @@ def check_kinds(query: Any, policy: Any, code: str, kinds: tuple[type, ...] = ()
         "query and policy are swapped: expected the query first, then the policy."
         if isinstance(query, Policy) and isinstance(policy, Query)
         else f"query={query!r}, policy={policy!r}: expected a query such as pg.queries.identity(domain), then a Policy.",
-        code=code,
+        code="release.arguments" if released else "sensitivity.arguments",
     )

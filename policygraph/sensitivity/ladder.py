@@ -119,7 +119,7 @@ def sensitivity(
     """
     if norm not in ("l1", "l2"):
         raise InputError(f"norm={norm!r}: expected 'l1' or 'l2'.", code="sensitivity.norm", value=norm)
-    check_kinds(query, policy, "sensitivity.arguments")
+    check_kinds(query, policy, released=False)
     query.check_domain(policy.domain)
     # its own, so that it tells what this search trusted
     work = Effort.of(effort, time_limit, usual=USUAL).share(1)
