@@ -17,7 +17,7 @@ import numpy as np
 from policygraph.errors import InputError
 from policygraph.model.constraints.base import AnyDomain, Constraint
 from policygraph.model.domain import Domain, Network
-from policygraph.model.queries.base import Query, fingerprint
+from policygraph.model.queries.base import Query, fingerprint, order_of
 from policygraph.model.system import System
 
 if TYPE_CHECKING:
@@ -195,7 +195,8 @@ class Policy:
     @cached_property
     def fingerprint(self) -> str:
         """Stable name of the policy: equal policies have equal fingerprints."""
-        return fingerprint(self.to_spec())
+        spec = self.to_spec()
+        return fingerprint({**spec, **order_of(self.domain, by_name=_by_name(spec))})
 
     def to_spec(self) -> dict[str, Any]:
         """Plain form for policy files, certificates and fingerprints."""
@@ -430,3 +431,21 @@ def check_kinds(query: Any, policy: Any, *, released: bool, kinds: tuple[type, .
         else f"query={query!r}, policy={policy!r}: expected a query such as pg.queries.identity(domain), then a Policy.",
         code="release.arguments" if released else "sensitivity.arguments",
     )
+
+
+def _by_name(spec: dict[str, Any]) -> bool:
+    """Whether a plain form names attributes wherever their order could matter: no cell by its number or position, no table of values."""
+    graph = spec.get("neighbours", {}).get("graph", "full")
+    form = {} if isinstance(graph, str) else graph
+    lists = [value for value in form.values() if isinstance(value, list)]
+    return not lists and all(map(_fact_by_name, spec.get("public", ())))
+
+
+def _fact_by_name(fact: dict[str, Any]) -> bool:
+    if "cuboid" in fact:
+        return "equals" not in fact or len(fact["cuboid"]) < 2
+    if "count" in fact:
+        return all("where" in term for term in fact["count"].get("terms", [fact["count"]]))
+    if "zeros" in fact:
+        return all(isinstance(zero, dict) for zero in fact["zeros"])
+    return "total" in fact or "cells" in fact

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import policygraph as pg
 from policygraph.errors import InputError
 from policygraph.model import queries
 from policygraph.model.domain import Domain, Network
@@ -107,3 +108,40 @@ def test_different_queries_have_different_fingerprints():
 def test_bad_queries_are_errors(make):
     with pytest.raises(InputError):
         make()
+
+
+AB, BA = Domain({"a": 2, "b": 3}), Domain({"b": 3, "a": 2})
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda d: pg.queries.matrix(d, [[1, 1, 0, 0, 0, 0]]),
+        lambda d: pg.queries.boxes(d, [((0, 0), (1, 1))]),
+        lambda d: pg.Policy(d, pg.PolicyGraph.from_edges(d, [(0, 1)])),
+        lambda d: pg.Policy(d, pg.PolicyGraph.partition(d, [[0, 1], [2, 3, 4, 5]])),
+        lambda d: pg.Policy(d, constraints=[pg.Cuboid("a", "b", equals=[1, 2, 3, 4, 5, 6])]),
+    ],
+    ids=["matrix", "boxes", "edges", "partition", "published table"],
+)
+def test_fingerprints_tell_numbered_cells_in_another_order_apart(make):
+    assert make(AB).fingerprint != make(BA).fingerprint
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda d: pg.queries.cuboid(d, "a"),
+        pg.Policy,
+        lambda d: pg.Policy(d, pg.PolicyGraph.attribute(d)),
+        lambda d: pg.Policy(d, pg.PolicyGraph.threshold(d, 1, "b")),
+        lambda d: pg.Policy(d, pg.PolicyGraph.partition(d, {"a": [[0], [1]]})),
+        lambda d: pg.Policy(
+            d, constraints=[pg.Cuboid("b", equals=[1, 2, 3]), pg.Total(), pg.count({"a": [0]})]
+        ),
+        lambda d: pg.Policy(d, constraints=[pg.Cells(["a", "b"], [[0, 1]])]),
+    ],
+    ids=["cuboid", "no graph", "attribute", "threshold", "partition by name", "facts", "cells"],
+)
+def test_what_is_said_by_name_has_one_fingerprint_in_every_order(make):
+    assert make(AB).fingerprint == make(BA).fingerprint

@@ -178,7 +178,7 @@ def test_a_witness_whose_labels_and_indices_disagree_is_caught():
 
 
 def test_a_certificate_is_for_one_order_of_the_attributes() -> None:
-    """The fingerprints are equal, and the cells that the rows of the query count are not."""
+    """Rows over the cells count other records when the cells are numbered in another order."""
     made = {}
     for names in (("age", "sex"), ("sex", "age")):
         domain = pg.Domain(dict.fromkeys(names, 2))
@@ -188,7 +188,7 @@ def test_a_certificate_is_for_one_order_of_the_attributes() -> None:
         )
         made[names[0]] = query, policy, pg.sensitivity(query, policy)
     (by_age, protected, proof), (by_sex, _, nothing) = made["age"], made["sex"]
-    assert (by_age.fingerprint, proof.value, nothing.value) == (by_sex.fingerprint, 1, 0)
+    assert (proof.value, nothing.value) == (1, 0)
     assert by_age != by_sex
     with pytest.raises(pg.InputError) as caught:
         pg.Laplace().calibrate(by_age, protected, pg.Epsilon(1), nothing)

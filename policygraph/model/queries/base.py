@@ -36,6 +36,25 @@ def fingerprint(spec: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+BY_NAME = frozenset({"cuboids", "interactions", "measure"})
+"""Plain forms of queries with one of these keys name the attributes of every table, so that the order of the attributes does not change their meaning."""
+
+
+def order_of(domain: AnyDomain, *, by_name: bool) -> dict[str, list[str]]:
+    """What a fingerprint says of the order of attributes: nothing where it is alphabetical, or where all is said by name.
+
+    Fingerprints sort the attributes. A matrix over the cells, say, means something else when the cells are numbered in another order.
+
+    Examples
+    --------
+    >>> domain = Domain({"b": 2, "a": 2})
+    >>> order_of(domain, by_name=False), order_of(domain, by_name=True)
+    ({'order': ['b', 'a']}, {})
+    """
+    names = list(domain.names) if isinstance(domain, Domain) else []
+    return {} if by_name or names == sorted(names) else {"order": names}
+
+
 def whole_weights(weights: Any, count: int) -> tuple[int, ...]:
     """Check that there is a positive whole number for each of so many tables; nothing is rounded.
 
@@ -202,7 +221,9 @@ class Query(ABC):
     @property
     def fingerprint(self) -> str:
         """Stable name of the query together with its domain."""
-        return fingerprint({"domain": self.domain.to_spec(), "query": self.to_spec()})
+        spec = self.to_spec()
+        order = order_of(self.domain, by_name=not BY_NAME.isdisjoint(spec))
+        return fingerprint({"domain": self.domain.to_spec(), "query": spec, **order})
 
     def __eq__(self, other: object) -> bool:
         if self is other:
