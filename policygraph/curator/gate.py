@@ -215,6 +215,21 @@ def check(ready: Calibrated, data: Data) -> None:
     elif ready.runner:
         raise _counts_only(ready)
     check_facts(ready.policy, data)
+    _check_certificate(ready)
+
+
+def _check_certificate(ready: Calibrated) -> None:
+    """Refuse a copy whose parts were exchanged: noise on each answer is scaled to a certificate of the very answers, in the norm of the loss."""
+    proof, ours = ready.sensitivity, type(ready).__module__.startswith("policygraph.")
+    if proof is None or ready.runner or not ours or type(ready).spread is not Calibrated.spread:
+        return
+    if ready.measure is not None:
+        proof.check_made_for(ready.measure, ready.policy)
+    if proof.norm != ready.loss.norm:
+        raise InputError(
+            f"a sensitivity in {proof.norm} does not fit a loss in {ready.loss}: expected {ready.loss.norm}.",
+            code="mechanism.norm",
+        )
 
 
 def check_facts(policy: Policy, data: Data) -> None:

@@ -350,3 +350,18 @@ def test_what_others_put_inside_a_mechanism_must_be_for_the_request(mechanism, c
     with pytest.raises(pg.InputError) as caught:
         mechanism.calibrate(QUERY, LINE, pg.Epsilon(1))
     assert caught.value.code == code
+
+
+def test_a_copy_with_another_query_policy_or_loss_is_refused():
+    """Its noise would be scaled to the certificate of something else."""
+    total = pg.Laplace().calibrate(pg.queries.total(AGES), pg.Policy(AGES), pg.Epsilon(1))
+    thousandfold = pg.queries.matrix(AGES, [[1000] * 4])
+    data = Histogram.of(AGES, COUNTS)
+    for ready, code in (
+        (replace(total, query=thousandfold), "sensitivity.foreign"),
+        (replace(laplace(), policy=pg.Policy(AGES, pg.PolicyGraph.full(AGES))), "sensitivity.foreign"),
+        (replace(laplace(), loss=pg.Rho(1)), "mechanism.norm"),
+    ):
+        with pytest.raises(pg.InputError) as caught:
+            gate.draw(ready, data, pg.SeededRng(1))
+        assert caught.value.code == code

@@ -456,3 +456,20 @@ def test_a_calibrated_mechanism_that_was_cut_short_is_known_like_any_other(tmp_p
     ]
     assert [entry.status for entry in ledger.history()] == ["completed"]
     assert {each.sentences[0] for each in made} == {CUT_SHORT}
+
+
+def test_rows_over_attributes_in_another_order_are_another_request(tmp_path):
+    """Fingerprints sort the attributes, and the second cell of (a, b) is the third one of (b, a)."""
+    table = tmp_path / "records.csv"
+    table.write_text("a,b\n" + "0,1\n" * 900 + "1,0\n" * 100)
+    book = pg.Ledger(tmp_path / "ledger")
+    made = []
+    for names in (("a", "b"), ("b", "a")):
+        domain = pg.Domain({name: [0, 1] for name in names})
+        query = pg.queries.matrix(domain, [[0, 1, 0, 0]])
+        for _ in range(2):
+            made.append(
+                pg.release(query, pg.Policy(domain), table, epsilon=50, ledger=book, mechanism=pg.Laplace())
+            )
+    assert [round(float(each.values()[0]), -2) for each in made] == [900, 900, 100, 100]
+    assert len([each for each in book.history() if each.what == "charge"]) == 2
