@@ -279,21 +279,9 @@ def request_of(
             "version": VERSION,
             "asked": asked,
             "source": "secure" if rng.private else rng.describe(),
-            **_cell_order(query),
         },
         data=data.content,
     )
-
-
-def _cell_order(query: Any) -> dict[str, Any]:
-    """The order of the attributes, which fingerprints sort, where the query counts on it: rows of a matrix number the cells, tables name attributes.
-
-    Left out where it is the sorted one, so that such requests are known by what they were known by before.
-    """
-    if not isinstance(query, Query) or isinstance(query.domain, Network) or hasattr(query, "sets"):
-        return {}
-    names = list(query.domain.names)
-    return {} if names == sorted(names) else {"order": names}
 
 
 @dataclass(frozen=True)
