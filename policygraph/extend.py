@@ -13,6 +13,8 @@ Partitions
 Registration
     :func:`register`, :func:`unregister`, :class:`Candidate`. An installed distribution registers by an entry point of the group
     ``policygraph.mechanisms``: its name, and a :class:`Mechanism`, its class, or a :class:`Candidate`.
+Trusted code
+    :func:`register_runner`: for mechanisms that must look at the data before they add noise. A runner sees true counts, and needs a proof.
 
 Examples
 --------
@@ -36,6 +38,7 @@ Fraction(2, 1)
 
 from __future__ import annotations
 
+from policygraph.curator.gate import register_runner
 from policygraph.mechanisms.base import Calibrated, Mechanism, Noise, certified, noise_for
 from policygraph.mechanisms.candidates import GROUP, Candidate, register, unregister
 from policygraph.mechanisms.partitioned.partitioners.base import Chooser, Partitioner
@@ -67,5 +70,6 @@ __all__ = [
     "certified",
     "noise_for",
     "register",
+    "register_runner",
     "unregister",
 ]

@@ -1,7 +1,14 @@
-"""Where the project lies, and where its benchmark data lie if they are there."""
+"""Where the project and its benchmark data lie, and what belongs to the library."""
 
 import os
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("POLICYGRAPH_DATA", ROOT.parent / "shared" / "data"))
+
+
+def in_library(kind: type) -> bool:
+    """Whether a class is one of the library's, and not of an example in a docstring."""
+    home = sys.modules.get(kind.__module__)
+    return kind.__module__.startswith("policygraph.") and getattr(home, kind.__name__, None) is kind

@@ -202,7 +202,7 @@ def exact_audit(
     distribution
         From a table to the probabilities of its outputs: each a rational, or a pair of rationals that enclose it.
     policy
-        Who may not be told apart.
+        Who must not be told apart.
     epsilon, delta
         What is claimed.
     tables

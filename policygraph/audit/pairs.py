@@ -128,7 +128,7 @@ def neighbour_pairs(
     Parameters
     ----------
     policy
-        Who may not be told apart.
+        Who must not be told apart.
     query
         What the mechanism answers; the cells themselves when absent.
     certificate
@@ -327,7 +327,7 @@ def statistic_pairs(policy: Policy | NodePrivacy, query: Query, most: int) -> li
     Parameters
     ----------
     policy
-        Who may not be told apart.
+        Who must not be told apart.
     query
         The statistic.
     most

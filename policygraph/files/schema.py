@@ -266,7 +266,7 @@ class NetworkTable(_Section):
 
 
 class NeighboursTable(_Section):
-    """Which data sets may not be told apart."""
+    """Which data sets must not be told apart."""
 
     graph: Graph = "none"
     bottom: StrictBool = Field(False, description="Whether records may also appear and vanish.")

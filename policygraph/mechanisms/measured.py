@@ -243,7 +243,7 @@ class MeasuredNoise(BuiltOnAdditive):
             + (
                 "a record with its value may be there or not."
                 if alone
-                else "any two values of a record in the same cell may not be told apart, and where its cell may change its value may change "
+                else "any two values of a record in the same cell must not be told apart, and where its cell may change its value may change "
                 "with it."
             ),
         ]

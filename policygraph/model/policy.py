@@ -1,6 +1,6 @@
 """What a data owner promises. Owns :class:`Policy` and :class:`Verdict`.
 
-A policy is a domain, a policy graph (which values of a record may not be told apart), exact public facts, and the
+A policy is a domain, a policy graph (which values of a record must not be told apart), exact public facts, and the
 strength of the neighbours that the facts induce.
 """
 
@@ -65,7 +65,7 @@ class Verdict:
 
 @dataclass(frozen=True, init=False)
 class Policy:
-    """Who may not be told apart, given what everybody knows.
+    """Who must not be told apart, given what everybody knows.
 
     Parameters
     ----------

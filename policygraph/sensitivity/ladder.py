@@ -73,7 +73,7 @@ def sensitivity(
     query
         A linear query over the policy's domain.
     policy
-        Who may not be told apart, given what everybody knows.
+        Who must not be told apart, given what everybody knows.
     norm
         ``"l1"`` for pure epsilon, ``"l2"`` for zCDP.
     effort

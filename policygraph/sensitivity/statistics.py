@@ -88,7 +88,7 @@ def statistic_bound(
     statistic
         What is to be released.
     policy
-        Who may not be told apart.
+        Who must not be told apart.
     norm
         ``"l1"`` or ``"l2"``.
 

@@ -25,6 +25,7 @@ from tests.audit.audited import COUNT, MECHANISMS
 from tests.broken import BROKEN, dawa
 from tests.gate import noisy, noisy_many
 from tests.oracles import blowfish
+from tests.paths import in_library
 
 REPEATS = 20
 
@@ -97,7 +98,7 @@ def concrete(kind):
     while rest:
         for one in rest.pop().__subclasses__():
             rest.append(one)
-            if not inspect.isabstract(one) and one.__module__.startswith("policygraph."):
+            if not inspect.isabstract(one) and in_library(one):
                 found.add(one)
     return found
 

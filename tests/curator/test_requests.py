@@ -26,6 +26,7 @@ from policygraph.mechanisms.cube.strategies import All, BMax, PMost, Unequal
 from policygraph.mechanisms.partitioned.partitioners.matching import Matchings
 from policygraph.mechanisms.statistics import StatisticNoise
 from policygraph.sensitivity.proofs import CUT_SHORT
+from tests.paths import in_library
 
 DOMAIN = pg.Domain({"sex": ["F", "M"], "age": 3})
 POLICY = pg.Policy(DOMAIN)
@@ -58,7 +59,7 @@ def told() -> list[str]:
 
 
 def kinds(kind: type = Mechanism) -> set[type]:
-    below = {each for each in kind.__subclasses__() if each.__module__.startswith("policygraph.")}
+    below = {each for each in kind.__subclasses__() if in_library(each)}
     return below | {more for each in below for more in kinds(each)}
 
 

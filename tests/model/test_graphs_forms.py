@@ -51,7 +51,7 @@ def test_a_network_takes_full_blocks_and_edges():
     [
         (
             lambda d: PolicyGraph.threshold(d, 2, "age"),
-            "Two values of age may not be told apart when they differ by at most 2; other attributes are the same.",
+            "Two values of age must not be told apart when they differ by at most 2; other attributes are the same.",
         ),
         (lambda d: PolicyGraph.full(d), "No two records may be told apart."),
         (
@@ -64,21 +64,21 @@ def test_a_network_takes_full_blocks_and_edges():
         ),
         (
             lambda d: PolicyGraph.attribute(d),
-            "Two records that differ in one attribute may not be told apart.",
+            "Two records that differ in one attribute must not be told apart.",
         ),
         (lambda d: PolicyGraph.from_edges(d, []), "All records may be told apart."),
         (
             lambda d: PolicyGraph.full(d, "sex"),
-            "Two values of sex may not be told apart; other attributes are the same.",
+            "Two values of sex must not be told apart; other attributes are the same.",
         ),
         (
             lambda d: PolicyGraph.from_edges(d, [(0, 1), (2, BOTTOM)]),
-            "1 listed pair of records may not be told apart; nor may it be told, for 1 of the 14 cells, "
+            "1 listed pair of records must not be told apart; nor may it be told, for 1 of the 14 cells, "
             "whether a record is there at all.",
         ),
         (
             lambda d: PolicyGraph.partition(d, {"age": 3, "sex": 2}),
-            "Two records may not be told apart when their values of sex and age lie in the same blocks.",
+            "Two records must not be told apart when their values of sex and age lie in the same blocks.",
         ),
     ],
 )

@@ -104,7 +104,7 @@ def _listed(k: int, keys: Ints) -> Rule:
 
 
 def merge_policy(policy: Policy, partition: Partition) -> Policy:
-    """Who may not be told apart in the bucket counts.
+    """Who must not be told apart in the bucket counts.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Policy graphs: which two records may not be told apart.
+"""Policy graphs: which two records must not be told apart.
 
 Read ``base`` (:class:`PolicyGraph`) first, then ``answers`` (what it answers), then ``rules`` (the kinds of graphs).
 ``forms`` reads and writes what people see of them.

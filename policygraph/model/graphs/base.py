@@ -1,4 +1,4 @@
-"""Policy graphs: which two records may not be told apart. Owns :class:`PolicyGraph`; start reading here.
+"""Policy graphs: which two records must not be told apart. Owns :class:`PolicyGraph`; start reading here.
 
 A policy graph is a domain, a rule on its cells and the cells that are joined to bottom ("no record"). The
 answers (edges, distances, ...) are in ``answers``, the kinds of rules in ``rules``, what people write and read in ``forms``.
@@ -30,7 +30,7 @@ def is_networkx(graph: Any) -> bool:
 
 @dataclass(frozen=True)
 class PolicyGraph(Answers):
-    """The secret pairs of a policy: pairs of records that may not be told apart.
+    """The secret pairs of a policy: pairs of records that must not be told apart.
 
     Made by one of the class methods below; frozen, hashable, and equal to every other way to write the
     same rule. No method lists a huge graph: what would be too long is refused, and the answers by formula
@@ -41,7 +41,7 @@ class PolicyGraph(Answers):
     >>> domain = Domain({"sex": ["F", "M"], "age": 7})
     >>> graph = PolicyGraph.threshold(domain, 2, attribute="age")
     >>> graph.describe()
-    'Two values of age may not be told apart when they differ by at most 2; other attributes are the same.'
+    'Two values of age must not be told apart when they differ by at most 2; other attributes are the same.'
     >>> graph.n_edges, graph.n_components, graph.distance(0, 6), graph.distance(0, 7)
     (22, 2, 3, None)
     >>> PolicyGraph.full(domain).with_bottom().distance(0, BOTTOM)
@@ -260,7 +260,7 @@ class PolicyGraph(Answers):
         return replace(self, bottom_cells=range(0))
 
     def describe(self) -> str:
-        """One sentence on what may not be told apart."""
+        """One sentence on what must not be told apart."""
         return forms.describe(self.domain, self.rule, self._n_bottom)
 
     def to_spec(self) -> dict[str, Any]:

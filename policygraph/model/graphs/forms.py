@@ -531,7 +531,7 @@ def _write_blocks(rule: Blocks, names: Any, *, runs: bool) -> tuple[int | list[l
 
 
 def describe(domain: Domain | Network, rule: Rule, n_bottom: int) -> str:
-    """Say in one sentence what may not be told apart."""
+    """Say in one sentence what must not be told apart."""
     what = "records" if isinstance(domain, Domain) else "node pairs"
     sentence = _pairs(domain, rule, what)
     if n_bottom == 0:
@@ -554,20 +554,20 @@ def _pairs(domain: Domain | Network, rule: Rule, what: str) -> str:
         return _product(domain, rule)
     if isinstance(rule, L1Ball):
         return (
-            f"two {what} may not be told apart when the positions of their values differ by at most "
+            f"two {what} must not be told apart when the positions of their values differ by at most "
             f"{rule.theta} in all, added up over the attributes"
         )
     if isinstance(rule, BlockGrid) and isinstance(domain, Domain):
         named = [n for n, f in zip(domain.names, rule.factors, strict=True) if f.n_edges]
         rest = "; other attributes are the same" if len(named) < len(domain.names) else ""
-        return f"two records may not be told apart when their values of {_list(named)} lie in the same blocks{rest}"
+        return f"two records must not be told apart when their values of {_list(named)} lie in the same blocks{rest}"
     if isinstance(domain, Domain) and len(domain.names) == 1:
-        return f"two values of {domain.names[0]} may not be told apart{_when(rule)}"
+        return f"two values of {domain.names[0]} must not be told apart{_when(rule)}"
     if isinstance(rule, Complete):
         return f"no two {what} may be told apart"
     if isinstance(rule, Blocks):
-        return f"two {what} may not be told apart when they lie in the same of {rule.n_components:,} blocks"
-    return f"{_listed(rule)} of {what} may not be told apart"
+        return f"two {what} must not be told apart when they lie in the same of {rule.n_components:,} blocks"
+    return f"{_listed(rule)} of {what} must not be told apart"
 
 
 def _product(domain: Domain, rule: Product) -> str:
@@ -576,11 +576,11 @@ def _product(domain: Domain, rule: Product) -> str:
     if len(several) == 1:
         name, factor = several[0]
         rest = "; other attributes are the same" if len(domain.names) > 1 else ""
-        return f"two values of {name} may not be told apart{_when(factor)}{rest}"
+        return f"two values of {name} must not be told apart{_when(factor)}{rest}"
     if len(kinds) == 1 and not isinstance(several[0][1], Blocks) and len(several) == len(domain.names):
-        return f"two records that differ in one attribute may not be told apart{_when(several[0][1])}"
+        return f"two records that differ in one attribute must not be told apart{_when(several[0][1])}"
     parts = [f"{name}{_when(factor) or ' in any way'}" for name, factor in several]
-    return "two records that differ in one attribute may not be told apart if it is " + ", or ".join(parts)
+    return "two records that differ in one attribute must not be told apart if it is " + ", or ".join(parts)
 
 
 def _when(rule: Rule) -> str:

@@ -213,15 +213,17 @@ def _as_names(names: Any) -> tuple[str, ...]:
     return out
 
 
-def cuboid(domain: Domain, *names: str) -> CuboidQuery:
-    """Counts of records for each combination of some attributes.
+def cuboid(domain: Domain, *names: str | Sequence[str]) -> CuboidQuery:
+    """Counts of records for each combination of some attributes, given one by one or as a list.
 
     Examples
     --------
     >>> cuboid(Domain({"sex": ["F", "M"], "age": 3}), "sex").height
     2
     """
-    return CuboidQuery(domain, [names])
+    if len(names) == 1 and not isinstance(names[0], str):
+        names = tuple(names[0])
+    return CuboidQuery(domain, [names])  # type: ignore[list-item]
 
 
 def cuboids(
