@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.curator.gate import draw, histogram
+from policygraph.curator.gate import check, histogram, sample
 from policygraph.curator.noise import Rng
 from policygraph.errors import InputError
 from policygraph.mechanisms.additive import Additive
@@ -123,10 +123,11 @@ def noisy_many(
     An additive mechanism puts independent noise of one distribution on every answer, so that to leave answers out before the noise has
     the distribution of leaving them out after it, and costs less.
     """
+    counts = histogram(ready, table)
+    check(ready, counts)
     if watched is not None and isinstance(ready, Additive) and is_dataclass(ready):
         ready, watched = replace(ready, query=Watched(ready.query, watched)), None
-    outputs = draw(ready, histogram(ready, table), rng, n)
-    return _kept(ready.comparable(outputs), watched)
+    return _kept(ready.comparable(sample(ready, counts, rng, n)), watched)
 
 
 class Watched(Query):

@@ -365,3 +365,32 @@ def test_a_copy_with_another_query_policy_or_loss_is_refused():
         with pytest.raises(pg.InputError) as caught:
             gate.draw(ready, data, pg.SeededRng(1))
         assert caught.value.code == code
+
+
+def test_the_draw_itself_refuses_what_the_check_refuses():
+    """A runner may call ``sample`` on numbers that it computed, so that the checks of the gate do not stand alone."""
+    domain = pg.Domain({"a": 2})
+    facts = [pg.Total(equals=3)]
+    ready = pg.Exponential().calibrate(
+        pg.queries.identity(domain), pg.Policy(domain, constraints=facts), pg.Epsilon(1)
+    )
+    with pytest.raises(pg.InputError) as caught:
+        gate.sample(ready, Histogram.of(domain, [9, 9]), pg.SeededRng(1), 1)
+    assert caught.value.code == "exponential.table"
+    values = MeasuredCounts.from_vectors(domain, pg.Measure("income", 0, 9), [1, 2], [3, 4])
+    with pytest.raises(pg.InputError) as caught:
+        gate.sample(ready, values, pg.SeededRng(1), 1)
+    assert caught.value.code == "measure.data"
+    odd = replace(laplace_noise(Fraction(1)), distribution="uniform")
+    with pytest.raises(pg.RefusedError) as refused:
+        gate._independent(odd, (1, 1), pg.SeededRng(1))
+    assert refused.value.code == "gate.noise"
+
+
+def test_a_mechanism_that_was_calibrated_for_another_loss_is_refused_and_not_charged(tmp_path):
+    ready = pg.Laplace().calibrate(QUERY, LINE, pg.Epsilon(1))
+    for ledger in (None, tmp_path / "budget.db"):
+        with pytest.raises(pg.InputError) as caught:
+            pg.release(QUERY, LINE, COUNTS, epsilon=2, mechanism=ready, ledger=ledger, dataset="ages")
+        assert caught.value.code == "release.mechanism"
+    assert not pg.Ledger(tmp_path / "budget.db").datasets()
