@@ -11,4 +11,5 @@ DATA = Path(os.environ.get("POLICYGRAPH_DATA", ROOT.parent / "shared" / "data"))
 def in_library(kind: type) -> bool:
     """Whether a class is one of the library's, and not of an example in a docstring."""
     home = sys.modules.get(kind.__module__)
-    return kind.__module__.startswith("policygraph.") and getattr(home, kind.__name__, None) is kind
+    named = home is None or getattr(home, kind.__name__, None) is kind
+    return kind.__module__.startswith("policygraph.") and named
