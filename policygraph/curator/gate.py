@@ -116,14 +116,19 @@ def _noisy(ready: Calibrated, answers: Ints, rng: Rng, n: int) -> Ints:
     """Add noise to answers, n times independently."""
     if ready.noise.distribution == NONE or not answers.size:
         return np.tile(answers, (n, 1))
-    noise = ready.spread(_independent(ready.noise, (n, ready.width), rng))
-    # Noise of another shape would be broadcast: one draw for many answers.
-    if noise.shape != (n, answers.size) or noise.dtype != np.int64:
+    noise = _spread(ready, _independent(ready.noise, (n, ready.width), rng), answers.size)
+    noise += answers
+    return noise
+
+
+def _spread(ready: Calibrated, draws: Ints, size: int) -> Ints:
+    """Noise on the answers from independent draws; noise of another shape would be broadcast: one draw for many answers."""
+    n, noise = len(draws), ready.spread(draws)
+    if noise.shape != (n, size) or noise.dtype != np.int64:
         raise RefusedError(
-            f"{ready.mechanism} spreads noise into {noise.shape} numbers of {noise.dtype}: expected {(n, answers.size)} whole numbers.",
+            f"{ready.mechanism} spreads noise into {noise.shape} numbers of {noise.dtype}: expected {(n, size)} whole numbers.",
             code="gate.spread",
         )
-    noise += answers
     return noise
 
 
@@ -178,6 +183,9 @@ def check_public(ready: Calibrated) -> None:
         )
     if not ready.runner and ready.noise.distribution not in (LAPLACE, GAUSSIAN, NONE):
         raise _unknown(ready.noise)
+    if not ready.runner and ready.noise.distribution != NONE and ready.measure is not None:
+        # Rehearsed without data, so that noise of another shape is refused before the charge.
+        _spread(ready, np.zeros((1, ready.width), dtype=np.int64), ready.measure.height)
     plain = [ready.measure] if ready.noise.distribution == NONE and not ready.runner and ready.measure else []
     for query in (*plain, *ready.exact):
         if proved(query, ready.policy, ready.loss.norm).power != 0:
