@@ -316,8 +316,14 @@ def test_what_the_gate_refuses_is_not_charged(tmp_path):
         def noise(self):
             return replace(super().noise, distribution="uniform")
 
+    class Shared(Bare):
+        exact = ()
+
+        def spread(self, draws):
+            return draws[:, :1]
+
     book = pg.Ledger(tmp_path / "ledger.sqlite")
-    for ready, code in ((Open(), "gate.exact"), (Uniform(), "gate.noise")):
+    for ready, code in ((Open(), "gate.exact"), (Uniform(), "gate.noise"), (Shared(), "gate.spread")):
         with pytest.raises(pg.RefusedError) as caught:
             pg.release(QUERY, ready.policy, COUNTS, epsilon=1, mechanism=ready, ledger=book)
         assert caught.value.code == code
