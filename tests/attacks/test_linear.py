@@ -1,0 +1,150 @@
+"""Linear reconstruction against pseudo-inverses, closed forms and simulation."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import diags_array
+
+import policygraph as pg
+from policygraph.attacks import reconstruct
+from tests.oracles.attacks import best_estimates
+from tests.strategies import SHAPES, facts, queries
+
+
+def chain(k: int) -> pg.Policy:
+    domain = pg.Domain({"r": k})
+    return pg.Policy(domain, constraints=[pg.count({"r": [i, i + 1]}) for i in range(k - 1)])
+
+
+def rows_of(policy: pg.Policy) -> np.ndarray:
+    out = []
+    for fact in policy.constraints:
+        if isinstance(fact, pg.StructuralZero):
+            for cell in fact.forbidden(policy.domain):
+                out.append(np.eye(policy.domain.size)[cell])
+            continue
+        listed = fact.rows(policy.domain)
+        made = np.zeros((listed.height, policy.domain.size))
+        np.add.at(made, (listed.row, listed.cell), listed.coefficient)
+        out += list(made)
+    return np.array(out).reshape(-1, policy.domain.size)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6))
+def test_estimates_and_variances_are_those_of_the_book(seed: int) -> None:
+    rng = random.Random(seed)
+    domain = pg.Domain(rng.choice(SHAPES))
+    policy = pg.Policy(domain, constraints=rng.choice(facts(domain, rng)))
+    picked = [query for query in queries(domain, rng) if rng.random() < 0.6] or [pg.queries.identity(domain)]
+    variances = [rng.choice([0.5, 2.0, 8.0]) for _ in picked]
+    truth = np.array([rng.randint(0, 9) for _ in range(domain.size)], dtype=np.int64)
+    for fact in policy.constraints:
+        if isinstance(fact, pg.StructuralZero):
+            truth[fact.forbidden(domain)] = 0
+    rows = rows_of(policy)
+    matrix = np.concatenate([query.columns(np.arange(domain.size)).toarray() for query in picked])
+    noisy = [np.asarray(query.answer(truth)) + rng.random() for query in picked]
+    spread = np.concatenate([np.full(q.height, v) for q, v in zip(picked, variances, strict=True)])
+    estimate, variance = best_estimates(rows, rows @ truth, matrix, np.concatenate(noisy), spread)
+    attack = reconstruct(policy, picked, variances)
+    found = attack.variance()
+    assert np.array_equal(np.isinf(found), np.isinf(variance))
+    sure = np.isfinite(variance)
+    np.testing.assert_allclose(found[sure], variance[sure], rtol=1e-8, atol=1e-9)
+    guess = attack.estimate(noisy, facts=rows @ truth)
+    np.testing.assert_allclose(guess[sure], estimate[sure], rtol=1e-7, atol=1e-7)
+    assert np.allclose(rows @ guess, rows @ truth)
+    assert attack.unknowns == domain.size - np.linalg.matrix_rank(rows)
+
+
+@pytest.mark.parametrize("k", [2, 3, 17, 256])
+def test_the_chain_of_no_free_lunch_section_4_1(k: int) -> None:
+    epsilon = 0.5
+    attack = reconstruct(chain(k), pg.queries.identity(pg.Domain({"r": k})), 2 / epsilon**2)
+    np.testing.assert_allclose(attack.variance(), 2 / (k * epsilon**2), rtol=1e-9)
+
+
+def test_a_chain_of_a_million_values() -> None:
+    k = 10**6
+    facts = diags_array([np.ones(k - 1), np.ones(k - 1)], offsets=[0, 1], shape=(k - 1, k))
+    attack = reconstruct(facts, pg.queries.identity(pg.Domain({"r": k})), 2.0)
+    np.testing.assert_allclose(attack.variance([0, 1, k // 2, k - 1]), 2 / k, rtol=1e-9)
+
+
+def test_the_table_is_rebuilt_from_plain_noise_and_not_from_noise_for_the_policy() -> None:
+    k = 1024
+    policy, query = chain(k), pg.queries.identity(pg.Domain({"r": k}))
+    rng = np.random.default_rng(5)
+    truth = rng.integers(0, 30, k)
+    facts = truth[:-1] + truth[1:]
+    plain = reconstruct(policy, query, 2.0)
+    noisy = truth + rng.laplace(size=k)
+    assert np.array_equal(np.rint(plain.estimate([noisy], facts)), truth)
+    # One unit of the only free number changes all 1,024 counts: noise of scale 1,024 hides it, by the sensitivity of the policy.
+    safe = reconstruct(policy, query, 2.0 * k**2)
+    assert float(safe.deviation([0])[0]) > 40
+
+
+def test_margins_have_the_closed_form_and_the_general_way_agrees() -> None:
+    domain = pg.Domain({"a": 4, "b": 3, "c": 2})
+    policy = pg.Policy(domain, constraints=[pg.Cuboid("a", "b"), pg.Cuboid("b", "c")])
+    query = pg.queries.cuboid(domain, "a", "b", "c")
+    short = reconstruct(policy, query, 8.0)
+    long = reconstruct(policy, [query], [np.full(query.height, 8.0)])
+    assert short._closed
+    assert not long._closed
+    assert short.unknowns == long.unknowns == 3 * 3 * 1
+    np.testing.assert_allclose(short.variance(), long.variance(), rtol=1e-9)
+
+
+def test_simulated_errors_have_the_stated_variance() -> None:
+    domain = pg.Domain({"a": 3, "b": 3})
+    policy = pg.Policy(domain, constraints=[pg.Cuboid("a"), pg.Cuboid("b")])
+    query = pg.queries.cuboid(domain, "a", "b")
+    attack = reconstruct(policy, query, 8.0)
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 50, 9)
+    facts = np.concatenate([truth.reshape(3, 3).sum(axis=1), truth.reshape(3, 3).sum(axis=0)])
+    errors = np.array(
+        [attack.estimate([truth + rng.laplace(scale=2, size=9)], facts) - truth for _ in range(4000)]
+    )
+    squares = np.square(errors)
+    error = squares.std(axis=0) / np.sqrt(len(squares))
+    assert np.all(np.abs(squares.mean(axis=0) - attack.variance()) < 4.5 * error)
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (lambda p, q: reconstruct(p, q, 0.0), "attacks.noise"),
+        (lambda p, q: reconstruct(p, q, "loud"), "attacks.noise"),
+        (lambda p, q: reconstruct(p, q, [1.0, 2.0]), "attacks.noise"),
+        (lambda p, q: reconstruct(p, [q, q], [1.0]), "attacks.noise"),
+        (lambda p, q: reconstruct(p, [], 1.0), "attacks.queries"),
+        (lambda p, q: reconstruct(np.ones((2, 3)), q, 1.0), "attacks.facts"),
+        (lambda p, q: reconstruct(p, q, 1.0).estimate([]), "attacks.answers"),
+        (lambda p, q: reconstruct(p, q, 1.0).estimate([[1.0]], facts=[1, 2, 3]), "attacks.answers"),
+        (lambda p, q: reconstruct(p, q, 1.0).estimate([[1, 2, 3, 4]]), "attacks.facts"),
+        (lambda p, q: reconstruct(p, q, 1.0).estimate([[1, 2, 3, 4]], facts=[1]), "attacks.facts"),
+        (lambda p, q: reconstruct(np.ones((1, 4)), q, 1.0).estimate([[1, 2, 3, 4]]), "attacks.facts"),
+    ],
+)
+def test_bad_input_gets_a_sentence(change, code: str) -> None:
+    with pytest.raises(pg.InputError) as raised:
+        change(chain(4), pg.queries.identity(pg.Domain({"r": 4})))
+    assert raised.value.code == code
+
+
+def test_too_many_unknowns_are_refused() -> None:
+    domain = pg.Domain({"r": 5000})
+    with pytest.raises(pg.RefusedError) as raised:
+        reconstruct(
+            pg.Policy(domain, constraints=[pg.count({"r": [0, 1]})]), pg.queries.identity(domain), 1.0
+        ).variance()
+    assert raised.value.code == "attacks.size"
