@@ -1,10 +1,10 @@
 """A synthetic Facebook network with exactly its public degrees, beside the original and a plain configuration model.
 
-    python benchmarks/networks.py [--epsilon 1] [--seed 1] [--plot networks.png]
+    python benchmarks/networks.py [--epsilon 1] [--seed 1] [--plot networks.png] [--write]
 
 Reads ``graphs/facebook_combined.txt`` in the folder ``POLICYGRAPH_DATA`` (default: ``../shared/data`` beside the repository).
 Degrees are public. The groups are ranges of node numbers, which are public as well: node numbers of one person's circle are
-consecutive in this data set. Prints a Markdown table: one row for the original, one for each strength of the policy, one
+consecutive in this data set. Prints a Markdown table, and with ``--write`` puts it into ``docs/how-to/networks.md``: one row for the original, one for each strength of the policy, one
 for a simple graph with the same degrees and nothing else (what the public facts alone give). Where the noise is so large that
 no simple graph with the consistent counts is found, the last column says by how much the graph's counts were moved. The exit
 status is 1 when a degree is missed, a graph is not simple, the counts of the first policy are moved, or noise and graph
@@ -121,6 +121,7 @@ def main() -> int:
     parser.add_argument("--epsilon", default="1")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--plot")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/how-to/networks.md")
     asked = parser.parse_args()
     if not FILE.exists():
         print(f"{FILE} is not there: set POLICYGRAPH_DATA.")
@@ -133,12 +134,11 @@ def main() -> int:
     good = True
     drawn = {"original": (as_square(true), summarise(tail, head, NODES))}
     print(f"{NODES:,} nodes, {len(tail):,} edges, {len(QUERY.names)} groups, epsilon = {asked.epsilon}\n")
-    print(
-        "| graph | assortativity | transitivity | clustering | triangles | edges inside groups | counts off by | "
-        "sensitivity | seconds: noise, fit, graph | moved |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|---|")
-    print(row("original", tail, head, true, true, "| |"))
+    lines = [
+        "| graph | assortativity | transitivity | clustering | triangles | edges inside groups | counts off by | sensitivity | moved |",
+        "|---|---|---|---|---|---|---|---|---|",
+        row("original", tail, head, true, true, "|"),
+    ]
     for name, strength, cap in POLICIES:
         start = time.perf_counter()
         policy = pg.Policy(
@@ -159,19 +159,24 @@ def main() -> int:
         record.ratio(f"{name}: sensitivity", float(noisy.certificate.power))
         record.ratio(f"{name}: counts off by", np.abs(made.counts - true).sum())
         moved = int(np.abs(made.counts - made.asked).sum())
-        times = f"{noisy.certificate.power} | {noised - start:.1f}, {fit - noised:.1f}, {done - fit:.1f} | {moved}"
-        print(row(name, made.tail, made.head, made.counts, true, times), flush=True)
+        print(
+            f"{name}: {noised - start:.1f} s for noise, {fit - noised:.1f} s for the fit, {done - fit:.1f} s for the graph",
+            flush=True,
+        )
+        rest = f"{noisy.certificate.power} | {moved}"
+        lines.append(row(name, made.tail, made.head, made.counts, true, rest))
         drawn[f"synthetic: {SHORT[name]}"] = (as_square(made.counts), summarise(made))
     one = pg.queries.mixing(network, [0] * NODES)
-    start = time.perf_counter()
     public = PublicDegrees.of(network, degrees)
     plain = synthetic_graph([len(tail)], one, public, seed=asked.seed)
     cells = np.sort(network.pair_index(plain.tail, plain.head))
     mixed = QUERY.answer_sparse(cells, np.ones_like(cells))
-    seconds = time.perf_counter() - start
-    print(
-        row("degrees only (configuration model)", plain.tail, plain.head, mixed, true, f"0 | {seconds:.1f} |")
-    )
+    lines.append(row("degrees only (configuration model)", plain.tail, plain.head, mixed, true, "0 |"))
+    print("\n" + "\n".join(lines))
+    if asked.write:
+        record.put(
+            Path(__file__).parents[1] / "docs" / "how-to" / "networks.md", "networks", "\n".join(lines)
+        )
     drawn["degrees only\n(configuration model)"] = (as_square(mixed), summarise(plain))
     if asked.plot:
         plot(asked.plot, drawn, asked.epsilon)

@@ -60,3 +60,13 @@ def save(name: str, folder: Path | None = None) -> Path:
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     print(f"recorded {path}")
     return path
+
+
+def put(page: Path, name: str, text: str) -> None:
+    """Replace what stands between ``<!-- name: begin -->`` and ``<!-- name: end -->`` in a page."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, found, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, closed, after = rest.partition(end)
+    if not found or not closed:
+        raise SystemExit(f"{page} has no lines {begin} and {end}")
+    page.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")

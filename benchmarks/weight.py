@@ -22,7 +22,6 @@ from typing import Any
 import record
 
 ROOT = Path(__file__).resolve().parents[1]
-BEGIN, END = "<!-- weight: begin -->", "<!-- weight: end -->"
 COMMANDS = {
     "policygraph --help": ["--help"],
     "policygraph sensitivity census-margins.toml": ["sensitivity", "census-margins.toml"],
@@ -82,7 +81,6 @@ def text(found: dict[str, Any]) -> str:
     """The lines for the README."""
     largest = ", ".join(f"{name} {size:.0f}" for name, size in list(found["packages"].items())[:5])
     lines = [
-        BEGIN,
         "",
         f"An installation takes {found['megabytes']:.0f} MB with all dependencies ({largest}). Nothing is imported before it is needed:",
         "",
@@ -90,7 +88,6 @@ def text(found: dict[str, Any]) -> str:
         "|---|---|",
         *(f"| `{name}` | {seconds:.1f} |" for name, seconds in found["seconds"].items()),
         "",
-        END,
     ]
     return "\n".join(lines)
 
@@ -120,9 +117,7 @@ def main() -> int:
         record.figure(f"{name}, s", seconds)
     record.save("weight")
     if options.write:
-        page = ROOT / "README.md"
-        before, _, rest = page.read_text().partition(BEGIN)
-        page.write_text(before + text(found) + rest.partition(END)[2])
+        record.put(ROOT / "README.md", "weight", text(found))
     print(json.dumps(found, indent=2) if options.json else text(found))
     return 0
 

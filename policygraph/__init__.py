@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from policygraph.version import __version__
 
 if TYPE_CHECKING:
-    from policygraph import extend
+    from policygraph import attacks, extend
     from policygraph.api import expected_error, release
     from policygraph.audit import audit
     from policygraph.compare import compare
@@ -31,8 +31,11 @@ if TYPE_CHECKING:
         RefusedError,
     )
     from policygraph.estimation import networks
+    from policygraph.estimation.graphical.records import SyntheticRecords, synthetic_records
     from policygraph.files import load
     from policygraph.mechanisms import (
+        Adaptive,
+        AdaptiveCube,
         Cube,
         Exponential,
         Gaussian,
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
         MatrixMechanism,
         Measured,
         Partitioned,
+        Residuals,
         Sparse,
         Transformed,
         TransformedConsistent,
@@ -92,6 +96,8 @@ _WHERE = {
     "policygraph.curator.counting.reading": ["Files"],
     "policygraph.curator.ledger": ["Ledger"],
     "policygraph.mechanisms": [
+        "AdaptiveCube",
+        "Adaptive",
         "Cube",
         "Exponential",
         "Gaussian",
@@ -99,6 +105,7 @@ _WHERE = {
         "MatrixMechanism",
         "Measured",
         "Partitioned",
+        "Residuals",
         "Sparse",
         "Transformed",
         "TransformedConsistent",
@@ -131,12 +138,14 @@ _WHERE = {
     "policygraph.model.policy": ["Policy"],
     "policygraph.model.queries": ["Query"],
     "policygraph.model.graphs.secret_edges": ["secret_edges"],
+    "policygraph.estimation.graphical.records": ["SyntheticRecords", "synthetic_records"],
     "policygraph.sensitivity": ["Sensitivity", "sensitivity"],
     "policygraph.release": ["Release"],
 }
 _FORMER = {"SecureSource": "SecureRng", "SeededSource": "SeededRng"}
 """Names of earlier versions, which stay."""
 _MODULES = {
+    "attacks": "policygraph.attacks",
     "cubes": "policygraph.mechanisms.cube.strategies",
     "extend": "policygraph.extend",
     "networks": "policygraph.estimation.networks",
@@ -146,6 +155,8 @@ _HOME = {name: module for module, names in _WHERE.items() for name in names}
 
 __all__ = [
     "BOTTOM",
+    "Adaptive",
+    "AdaptiveCube",
     "BudgetError",
     "Cell",
     "Cells",
@@ -185,6 +196,7 @@ __all__ = [
     "Query",
     "RefusedError",
     "Release",
+    "Residuals",
     "Rho",
     "SecureRng",
     "SeededRng",
@@ -192,12 +204,14 @@ __all__ = [
     "Sparse",
     "StatisticNoise",
     "StructuralZero",
+    "SyntheticRecords",
     "Total",
     "Transformed",
     "TransformedConsistent",
     "TransformedGaussian",
     "TransformedLaplace",
     "__version__",
+    "attacks",
     "audit",
     "compare",
     "count",
@@ -210,6 +224,7 @@ __all__ = [
     "release",
     "secret_edges",
     "sensitivity",
+    "synthetic_records",
     "z_order",
 ]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from policygraph.compare import named_mechanism
+from policygraph.compare import check_alone, named_mechanism
 from policygraph.curator.counting import read_data
 from policygraph.curator.ledger import Ledger
 from policygraph.curator.noise import Rng
@@ -17,6 +17,7 @@ from policygraph.curator.requests import Request, identify
 from policygraph.errors import InputError
 from policygraph.exact import Exact
 from policygraph.mechanisms import Mechanism
+from policygraph.mechanisms.auto import nonnegative_mechanism
 from policygraph.mechanisms.base import Calibrated
 from policygraph.model.loss import Loss, loss_of
 from policygraph.model.policy import Policy
@@ -87,6 +88,7 @@ def release(
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
     mechanism: Mechanism | Calibrated | str | None = None,
+    nonnegative: bool = False,
     rng: Rng | None = None,
     columns: Mapping[str, str] | None = None,
     edges: Mapping[str, str] | None = None,
@@ -119,6 +121,9 @@ def release(
     mechanism
         ``"auto"`` or None: what is expected to be most accurate for this query, policy and loss, without looking at the
         data; the release says why. A mechanism, or its name in :func:`policygraph.compare`, plug-ins included.
+    nonnegative
+        Whether published counts should be non-negative. Histograms, in whole numbers, are then released by :class:`policygraph.Adaptive`, tables by a non-negative
+        :class:`policygraph.Cube`; unbiased counts stand beside them. Not with a mechanism, which says itself what it publishes.
     rng
         Where the randomness comes from; secure by default.
     columns
@@ -154,6 +159,9 @@ def release(
     check_arguments(query, policy, ledger)
     with shared_proofs(time_limit):
         mechanism = _by_name(mechanism, query, policy, loss_of(epsilon, rho, delta))
+        if nonnegative:
+            check_alone(mechanism)
+            mechanism = nonnegative_mechanism(query, policy)
         request = Request.of(
             query,
             policy,

@@ -21,13 +21,14 @@ from policygraph.curator.noise import SeededRng
 from policygraph.errors import InputError, PolicyGraphError, RefusedError
 from policygraph.exact import Exact, show
 from policygraph.mechanisms.additive import Additive
-from policygraph.mechanisms.auto import CLEARLY, choose
+from policygraph.mechanisms.auto import CLEARLY, choose, nonnegative_mechanism
 from policygraph.mechanisms.base import Calibrated, Floats, Ints, Mechanism
 from policygraph.mechanisms.candidates import STRATEGY_CELLS, PlugIn, candidates
 from policygraph.mechanisms.constrained.mechanism import Confined, FittedNoise
 from policygraph.mechanisms.cube.mechanism import Cube, CubeNoise
 from policygraph.mechanisms.partitioned.mechanism import PartitionedNoise
 from policygraph.mechanisms.strategy.mechanism import MatrixMechanism
+from policygraph.mechanisms.transformed.adaptive import AdaptiveEdges
 from policygraph.mechanisms.transformed.mechanism import EdgeNoise
 from policygraph.model.loss import Epsilon, Loss, Rho, loss_of
 from policygraph.model.policy import Policy, check_kinds
@@ -101,12 +102,15 @@ class Comparison:
         How often each was run on the given data; 0 without data.
     cut_short
         Whether a limit in seconds that the caller set ended a search, so that another run may find other figures.
+    why
+        What ``auto`` says of its choice, where it was compared.
     """
 
     methods: tuple[Method, ...]
     loss: Loss
     runs: int
     cut_short: bool = False
+    why: str = ""
 
     @property
     def best(self) -> Method:
@@ -128,6 +132,7 @@ class Comparison:
             "warning": PUBLIC_ONLY if self.runs else None,
             "best": self.best.name,
             "methods": [asdict(method) | {"applies": method.applies} for method in self.methods],
+            **({"why": self.why} if self.why else {}),
             **({"cut_short": True} if self.cut_short else {}),
         }
 
@@ -171,9 +176,7 @@ class Comparison:
         least = min(known, key=lambda name: known[name], default="auto")
         if auto is None or known[least] >= CLEARLY * auto:
             return []
-        return [
-            f"{least!r} is expected to be better than what auto takes, which does not try all methods: ask for it by name."
-        ]
+        return [f"{least!r} is expected to be better than what auto takes: ask for it by name. {self.why}"]
 
     def plot(self, target: str | Path) -> None:
         """Draw the errors as bars into a picture file.
@@ -229,7 +232,7 @@ def standard_methods(
     >>> import policygraph as pg
     >>> domain = pg.Domain({"age": 8})
     >>> list(standard_methods(pg.queries.identity(domain), pg.Policy(domain), pg.Rho(1)))
-    ['every answer', 'edges', 'edges, consistent', 'cells', 'tree', 'wavelet', 'optimised strategy']
+    ['every answer', 'edges', 'edges, consistent', 'adaptive', 'cells', 'tree', 'wavelet', 'optimised strategy']
     """
     out = {
         each.name: each.mechanism(query, policy, loss)
@@ -240,14 +243,22 @@ def standard_methods(
 
 
 def named_mechanism(
-    name: str | None, query: Query, policy: Policy, loss: Loss, cube: Mapping[str, Any] | None = None
+    name: str | None,
+    query: Query,
+    policy: Policy,
+    loss: Loss,
+    cube: Mapping[str, Any] | None = None,
+    *,
+    nonnegative: bool = False,
 ) -> Mechanism | Literal["auto"]:
     """Find the mechanism behind a name of a comparison; without a name the cube of a policy file, if it asks for one.
+
+    ``nonnegative`` asks for counts that are not negative, where no mechanism is named.
 
     Raises
     ------
     InputError
-        When no comparison of this query, policy and loss has that name.
+        When no comparison of this query, policy and loss has that name, or one is named beside ``nonnegative``.
 
     Examples
     --------
@@ -256,6 +267,11 @@ def named_mechanism(
     >>> named_mechanism("edges", pg.queries.identity(domain), pg.Policy(domain), pg.Rho(1)).name
     'TransformedGaussian'
     """
+    if nonnegative:
+        check_alone(name)
+        if cube is None:
+            return nonnegative_mechanism(query, policy)
+        return Cube(**{**cube, "nonnegative": True})
     if name is None:
         return "auto" if cube is None else Cube(**cube)
     if name == "auto":
@@ -264,6 +280,23 @@ def named_mechanism(
     if name not in known:
         raise _unknown([name], known)
     return known[name]
+
+
+def check_alone(mechanism: object) -> None:
+    """Refuse a mechanism beside ``nonnegative``, which chooses one.
+
+    Raises
+    ------
+    InputError
+        When a mechanism is given.
+    """
+    if mechanism is not None and mechanism != "auto":
+        raise InputError(
+            f"nonnegative beside the mechanism {mechanism!r}: expected one of the two. The mechanisms 'adaptive' and 'edges, consistent' publish non-negative counts, and so does "
+            "pg.Cube(nonnegative=True).",
+            code="release.nonnegative",
+            value=mechanism,
+        )
 
 
 def _unknown(names: list[str], known: Mapping[str, Mechanism]) -> InputError:
@@ -347,18 +380,20 @@ def compare(
     if not isinstance(runs, int) or isinstance(runs, bool) or runs < 1:
         raise InputError(f"runs={runs!r}: expected a whole number >= 1.", code="compare.runs", value=runs)
     counts = None if data is None else _counts(data, query, policy, columns, edges)
-    made = []
+    made, why = [], ""
     with shared_proofs(time_limit) as proofs:
         for at, (name, make) in enumerate(chosen, 1):
             tell(f"{name} ({at} of {len(chosen)})")
-            made.append(_row(name, make, query, policy, spent, counts, runs, seed))
+            row, ready = _row(name, make, query, policy, spent, counts, runs, seed)
+            made.append(row)
+            why = ready.why if name == "auto" and ready is not None else why
     apply = ranked((row for row in made if row.applies), key=lambda row: row.figure)
     rows = [*apply, *(row for row in made if not row.applies)]
     if not rows[0].applies:
         raise RefusedError(
             f"none of the methods applies; {rows[0].name}: {rows[0].note}", code="compare.none"
         )
-    return Comparison(tuple(rows), spent, 0 if counts is None else runs, proofs.cut_short)
+    return Comparison(tuple(rows), spent, 0 if counts is None else runs, proofs.cut_short, why)
 
 
 def _loss(loss: Any, epsilon: Exact | None, rho: Exact | None, delta: Exact | None) -> Loss:
@@ -418,7 +453,7 @@ def _row(
     counts: Ints | None,
     runs: int,
     seed: int | str,
-) -> Method:
+) -> tuple[Method, Calibrated | None]:
     start = time.perf_counter()
     try:
         mechanism = getattr(make, "__self__", None)
@@ -429,13 +464,14 @@ def _row(
         if isinstance(mechanism, PlugIn):
             note = f"{note}; {mechanism.origin}" if note else mechanism.origin
     except (RefusedError, InputError) as refusal:
-        return Method(name, "", None, None, None, time.perf_counter() - start, _first_sentence(refusal))
+        said = _first_sentence(refusal)
+        return Method(name, "", None, None, None, time.perf_counter() - start, said), None
     seconds = time.perf_counter() - start
     if counts is None:
-        return Method(name, ready.mechanism, expected, None, None, seconds, note)
+        return Method(name, ready.mechanism, expected, None, None, seconds, note), ready
     errors = np.fromiter(_measured(ready, counts, runs, f"{seed} {name}"), dtype=np.float64, count=runs)
     spread = float(errors.std(ddof=1) / np.sqrt(runs)) if runs > 1 else None
-    return Method(name, ready.mechanism, expected, float(errors.mean()), spread, seconds, note)
+    return Method(name, ready.mechanism, expected, float(errors.mean()), spread, seconds, note), ready
 
 
 def _first_sentence(refusal: PolicyGraphError) -> str:
@@ -446,13 +482,15 @@ def _expected(ready: Calibrated) -> tuple[float | None, str]:
     """Expected mean squared error of an answer, and what it is."""
     if isinstance(ready, PartitionedNoise):
         return None, "buckets chosen privately; the error depends on the data"
+    if isinstance(ready, AdaptiveEdges):
+        return None, "adapts to the shape of the data, whole and non-negative; the error depends on the data"
     if isinstance(ready, EdgeNoise) and ready.consistent:
         return None, "the nearest whole non-negative cells; the error depends on the data"
     mean = ready.total_error / ready.query.height
     if not isfinite(mean):
         return None, "the error depends on the data"
     if isinstance(ready, FittedNoise):
-        return mean, "expected error at most"
+        return mean, "noise, then a fit to the public facts in whole numbers"
     if isinstance(ready, EdgeNoise):
         return mean, "noise on the edges of the policy graph"
     if isinstance(ready, Confined):

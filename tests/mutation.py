@@ -1,6 +1,7 @@
 """Mutation tests of the trusted code: change it in small ways, and see whether a test notices.
 
     python -m tests.mutation run [AREA ...] [--most 40] [--seed 1]   # mutate, test, keep the results in mutants/
+    python -m tests.mutation retry AREA ...                          # try the survivors again, after tests were added
     python -m tests.mutation collect AREA ...                        # keep the results of a run that was stopped
     python -m tests.mutation page                                    # write docs/reference/mutants.md from them
 
@@ -49,19 +50,28 @@ class Area:
 
 AREAS = {
     "gate": Area(
-        ("policygraph/curator/gate.py", "policygraph/curator/runners/*", "policygraph/curator/histogram.py"),
+        (
+            "policygraph/curator/gate.py",
+            "policygraph/curator/histogram.py",
+            "policygraph/curator/releasing.py",
+        ),
         (
             "tests/curator/test_gate.py",
+            "tests/curator/test_histogram.py",
+            "tests/curator/test_requests.py",
             "tests/mechanisms/test_release.py",
-            "tests/mechanisms/test_exponential.py",
+            "tests/mechanisms/test_measures_release.py",
         ),
     ),
-    "ledger": Area(
-        ("policygraph/curator/ledger/*",),
+    "runners": Area(
+        ("policygraph/curator/runners/*",),
         (
-            "tests/curator/test_ledger.py",
-            "tests/curator/test_ledger_details.py",
-            "tests/curator/test_ledger_parts.py",
+            "tests/curator/test_gate.py",
+            "tests/mechanisms/test_exponential.py",
+            "tests/mechanisms/test_partition.py",
+            "tests/mechanisms/test_partition_exact.py",
+            "tests/mechanisms/test_sparse.py",
+            "tests/mechanisms/test_transform_mechanisms.py",
         ),
     ),
     "noise": Area(
@@ -70,6 +80,25 @@ AREAS = {
             "tests/curator/test_noise_draws.py",
             "tests/curator/test_noise_exact.py",
             "tests/curator/test_noise_rng.py",
+            "tests/mechanisms/test_sparse.py",
+        ),
+    ),
+    "counting": Area(
+        ("policygraph/curator/counting/*",),
+        (
+            "tests/curator/test_counting.py",
+            "tests/curator/test_networks_data.py",
+            "tests/curator/test_odd_data.py",
+        ),
+    ),
+    "ledger": Area(
+        ("policygraph/curator/ledger/*",),
+        (
+            "tests/curator/test_ledger.py",
+            "tests/curator/test_ledger_details.py",
+            "tests/curator/test_ledger_parts.py",
+            "tests/curator/test_ledger_once.py::test_a_ledger_of_the_layout_before_is_brought_up_to_date",
+            "tests/curator/test_ledger_once.py::test_a_ledger_of_layout_3_is_brought_up_to_date",
         ),
     ),
     "verify": Area(
@@ -85,7 +114,23 @@ only_mutate = {modules}
 also_copy = ["README.md", "policies", "benchmarks"]
 pytest_add_cli_args_test_selection = {tests}
 pytest_add_cli_args = ["-p", "no:cacheprovider", "-o", "addopts=--import-mode=importlib"]
+timeout_multiplier = 5.0
 """
+
+FORGETTING = '''
+
+def pytest_runtest_setup():
+    """Forget what functions remember: mutants are forked from a process that has run the tests, and would never be called."""
+    import sys
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("policygraph"):
+            for scope in (module, *(kept for kept in vars(module).values() if isinstance(kept, type))):
+                for kept in list(vars(scope).values()):
+                    if callable(clear := getattr(kept, "cache_clear", None)):
+                        clear()
+'''
+"""Added to conftest.py of the copy."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +169,10 @@ def meaning(function: ast.FunctionDef) -> str:
 
 def changed(old: ast.FunctionDef, new: ast.FunctionDef) -> tuple[str, str]:
     """The lines that differ, written in the normal form of ``ast``."""
-    before, after = (ast.unparse(function).splitlines()[1:] for function in (old, new))
+    before, after = (
+        ast.unparse(function).replace(f"def {function.name}(", "def (", 1).splitlines()
+        for function in (old, new)
+    )
     while before and after and before[0] == after[0]:
         before, after = before[1:], after[1:]
     while before and after and before[-1] == after[-1]:
@@ -158,22 +206,24 @@ def prepare(area: str) -> Path:
     with (folder / "pyproject.toml").open("a", encoding="utf-8") as file:
         modules, tests = (json.dumps(list(words)) for words in (AREAS[area].modules, AREAS[area].tests))
         file.write(CONFIGURATION.format(modules=modules, tests=tests))
+    with (folder / "tests" / "conftest.py").open("a", encoding="utf-8") as file:
+        file.write(FORGETTING)
     return folder
 
 
-def mutmut(folder: Path, *names: str, check: bool = True) -> None:
+def mutmut(folder: Path, *names: str, children: int, check: bool = True) -> None:
     """Run mutmut on these mutants."""
-    command = [sys.executable, "-m", "mutmut", "run", "--max-children", "2", *names]
+    command = [sys.executable, "-m", "mutmut", "run", "--max-children", str(children), *names]
     with (folder.parent / f"{folder.name}.log").open("w") as log:
         done = subprocess.run(command, cwd=folder, stdout=log, stderr=log, check=False)
     if check and done.returncode:
         raise SystemExit(f"mutmut failed, see {log.name}")
 
 
-def run(area: str, most: int, seed: int) -> None:
+def run(area: str, most: int, seed: int, children: int) -> None:
     """Make the mutants of an area, try a sample, and keep what happened."""
     folder = prepare(area)
-    mutmut(folder, "make-only", check=False)
+    mutmut(folder, "make-only", children=children, check=False)
     every = list(mutants(folder))
     chosen: list[Mutant] = []
     for module in sorted({mutant.module for mutant in every}):
@@ -181,8 +231,31 @@ def run(area: str, most: int, seed: int) -> None:
         chosen += random.Random(f"{seed} {module}").sample(able, min(most, len(able)))
     plan = {"most": most, "seed": seed, "names": [mutant.name for mutant in chosen]}
     (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
-    mutmut(folder, *plan["names"])
+    mutmut(folder, *plan["names"], children=children)
     collect(area)
+
+
+def retry(area: str, children: int) -> None:
+    """Try the survivors of an area again, with the tests of now; the others keep their verdict."""
+    plan, codes = json.loads((PLACE / area / "plan.json").read_text(encoding="utf-8")), verdicts(area)
+    left = [name for name in plan["names"] if STATUS.get(codes[name], "killed") in ("survived", "no test")]
+    if not left:
+        return
+    folder = prepare(area)
+    plan["codes"] = {name: code for name, code in codes.items() if name not in left}
+    (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+    mutmut(folder, *left, children=children)
+    collect(area)
+
+
+def verdicts(area: str) -> dict[str, int | None]:
+    """Exit codes of all mutants of an area by name, None where one was not tried."""
+    folder = PLACE / area
+    codes: dict[str, int | None] = {}
+    for meta in (folder / "mutants").rglob("*.py.meta"):
+        codes |= json.loads(meta.read_text())["exit_code_by_key"]
+    earlier = json.loads((folder / "plan.json").read_text(encoding="utf-8")).get("codes", {})
+    return {name: earlier.get(name) if code is None else code for name, code in codes.items()}
 
 
 def collect(area: str) -> None:
@@ -190,9 +263,7 @@ def collect(area: str) -> None:
     folder = PLACE / area
     plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
     every = list(mutants(folder))
-    codes: dict[str, int | None] = {}
-    for meta in (folder / "mutants").rglob("*.py.meta"):
-        codes |= json.loads(meta.read_text())["exit_code_by_key"]
+    codes = verdicts(area)
     chosen = set(plan["names"])
     tried = [
         {
@@ -228,7 +299,8 @@ HEAD = """# Surviving mutants
 
 Made by `python -m tests.mutation page` from the results of `nox -s mutation`. A mutant is the trusted code with one small change: another
 comparison, another constant, an argument left out. A mutant is killed when a test fails; one that survives is listed here with the reason, or as open. Mutants that
-change only the text of errors are left out. Of the others a sample is tried, the same for the same seed and code.
+change only the text of errors are left out. Of the others a random sample is tried, the same for the same seed and code ({samples}): {tried} of {able} mutants, {left} of which survived
+the tests that `tests/mutation.py` names for each area. Those are the quick ones; slower tests may kill more.
 
 | module | mutants | text only | tried | killed | survived |
 |---|---|---|---|---|---|
@@ -238,8 +310,12 @@ change only the text of errors are left out. Of the others a sample is tried, th
 def page() -> int:
     """Write the page; return 1 if a survivor has no reason."""
     known, rows, parts, open_ = reasons(), [], [], 0
+    samples, tries, able = [], 0, 0
     for path in sorted(PLACE.glob("*.json")):
         content = json.loads(path.read_text(encoding="utf-8"))
+        samples.append(f"{content['area']}: at most {content['most']} of a module, seed {content['seed']}")
+        tries += len(content["tried"])
+        able += sum(made - wording for made, wording in content["made"].values())
         for module, (made, wording) in content["made"].items():
             tried = [each for each in content["tried"] if each["module"] == module]
             left = [each for each in tried if each["status"] != "killed"]
@@ -253,7 +329,8 @@ def page() -> int:
                     f"- `{module}`, `{each['function']}`\n\n  ```diff\n  - {each['before']}\n  + {each['after']}\n  ```\n\n"
                     f"  {reason or 'Not looked at yet.'}\n"
                 )
-    text = HEAD + "\n".join(rows) + "\n\n## The survivors\n\n" + "\n".join(parts or ["None.\n"])
+    head = HEAD.format(samples="; ".join(samples), tried=tries, able=able, left=len(parts))
+    text = head + "\n".join(rows) + "\n\n## The survivors\n\n" + "\n".join(parts or ["None.\n"])
     PAGE.write_text(text, encoding="utf-8")
     print(f"{len(parts)} survivors, {open_} without a reason")
     return 1 if open_ else 0
@@ -264,14 +341,18 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["run", "collect", "page"])
+    parser.add_argument("what", choices=["run", "retry", "collect", "page"])
     parser.add_argument("areas", nargs="*", metavar="AREA", help=", ".join(AREAS))
     parser.add_argument("--most", type=int, default=40, help="mutants of each module that are tried")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--children", type=int, default=2, help="mutants that are tried at the same time")
     given = parser.parse_args(words)
     if given.what == "run":
         for area in given.areas or AREAS:
-            run(area, given.most, given.seed)
+            run(area, given.most, given.seed, given.children)
+    elif given.what == "retry":
+        for area in given.areas or AREAS:
+            retry(area, given.children)
     elif given.what == "collect":
         for area in given.areas:
             collect(area)

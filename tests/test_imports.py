@@ -52,6 +52,7 @@ def test_a_circle_inside_functions_is_seen(tmp_path, monkeypatch):
 
 
 BY_NAME = {
+    ("curator/gate.py", "policygraph.curator.runners.adaptive"),
     ("curator/gate.py", "policygraph.curator.runners.exponential"),
     ("curator/gate.py", "policygraph.curator.runners.partitioned"),
     ("curator/gate.py", "policygraph.curator.runners.sparse"),

@@ -36,6 +36,11 @@ MECHANISM = typer.Option(
     "expected error. Without it: what the file says (mechanism in [[release]], or [cube]), otherwise auto.",
     show_default=False,
 )
+NONNEGATIVE = typer.Option(
+    False,
+    "--nonnegative",
+    help="Publish counts that are not negative (whole ones for a histogram), with unbiased ones beside them. Not with --mechanism.",
+)
 TIME_LIMIT = typer.Option(
     None,
     "--time-limit",

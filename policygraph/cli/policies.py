@@ -334,7 +334,14 @@ def audit(
     loss = loss_option(epsilon, rho, delta, default="1")
     read, query = one_query(file)
     with stage("computing the sensitivity") as tell, shared_proofs(time_limit) as proofs:
-        chosen = named_mechanism(mechanism or read.mechanism, query, read.policy, loss, read.cube)
+        chosen = named_mechanism(
+            mechanism or read.mechanism,
+            query,
+            read.policy,
+            loss,
+            read.cube,
+            nonnegative=read.nonnegative and mechanism is None,
+        )
         ready = (
             choose(query, read.policy, loss)
             if chosen == "auto"

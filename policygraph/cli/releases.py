@@ -19,6 +19,7 @@ from policygraph.cli.common import (
     DATA,
     DELTA,
     MECHANISM,
+    NONNEGATIVE,
     POLICY_FILE,
     RHO,
     TIME_LIMIT,
@@ -60,7 +61,7 @@ def register(app: typer.Typer) -> None:
         epilog="Example: policygraph ask policy.toml --cuboid sex,age --deviation 5 --data people.csv --ledger budget.db",
     )(ask)
     app.command(
-        short_help="Make a synthetic graph with the public degrees.",
+        short_help="Make synthetic records, or a graph with the public degrees.",
         epilog="Example: policygraph synthetic out/ --to synthetic.csv",
     )(synthetic)
 
@@ -79,6 +80,7 @@ def release(
         None, "--dataset", help="Name of the account in the ledger; all charges under one name add up."
     ),
     mechanism: str | None = MECHANISM,
+    nonnegative: bool = NONNEGATIVE,
     compose_policies: bool = COMPOSE_POLICIES,
     again: bool = typer.Option(
         False, "--again", help="Draw and pay again although this request is on record."
@@ -103,7 +105,7 @@ def release(
     from policygraph.curator.noise import SecureRng, SeededRng
     from policygraph.sensitivity.proofs import shared_proofs
 
-    asked = loss_option(epsilon, rho, delta)
+    target = loss_option(epsilon, rho, delta)
     read, query = one_query(file)
     _warn_of_weak(epsilon)
     rng = SecureRng() if seed is None else SeededRng(seed)
@@ -124,7 +126,14 @@ def release(
                 epsilon=epsilon,
                 rho=rho,
                 delta=delta,
-                mechanism=named_mechanism(mechanism or read.mechanism, query, read.policy, asked, read.cube),
+                mechanism=named_mechanism(
+                    mechanism or read.mechanism,
+                    query,
+                    read.policy,
+                    target,
+                    read.cube,
+                    nonnegative=nonnegative or (read.nonnegative and mechanism is None),
+                ),
                 columns=read.columns,
                 edges=read.edges,
             )
@@ -370,10 +379,10 @@ def ask(
 
 def synthetic(
     folder: Path = typer.Argument(
-        ..., metavar="FOLDER", help="What policygraph release wrote, of mixing counts."
+        ..., metavar="FOLDER", help="What policygraph release wrote, of tables or of mixing counts."
     ),
     to: Path = typer.Option(
-        ..., "--to", help="Write the edges into this CSV file, with the columns from and to."
+        ..., "--to", help="Write the records, or the edges with the columns from and to, into this CSV file."
     ),
     degrees: Path | None = typer.Option(
         None,
@@ -382,16 +391,31 @@ def synthetic(
         "gives their values.",
     ),
     seed: int | None = typer.Option(
-        None, "--seed", min=0, help="Make the same graph again; privacy does not depend on it."
+        None, "--seed", min=0, help="Make the same graph or records again; privacy does not depend on it."
+    ),
+    records: int | None = typer.Option(
+        None,
+        "--records",
+        min=0,
+        help="How many records to make of tables; by default as many as the release counts.",
     ),
     as_json: bool = AS_JSON,
 ) -> None:
-    """Make a synthetic graph with exactly the public degrees from released mixing counts; costs no budget."""
+    """Make synthetic records from released tables, or a graph with exactly the public degrees from released mixing counts; costs no budget."""
     from policygraph.estimation.networks import synthetic_from_release
+    from policygraph.model.domain import Domain
     from policygraph.release.release import Release
 
     check_target(to)
     release = Release.from_parquet(folder / "release.parquet" if folder.is_dir() else folder)
+    if isinstance(release.policy.domain, Domain) and degrees is None:
+        _synthetic_records(release, to, records, seed, as_json)
+        return
+    if records is not None:
+        raise InputError(
+            "--records is for releases of tables: a graph has as many edges as its degrees say.",
+            code="synthetic.records",
+        )
     public = None
     if degrees is not None:
         public = _read_degrees(degrees, release.policy.domain)
@@ -403,6 +427,20 @@ def synthetic(
         print_json(
             {"written": str(to), "edges": len(made.tail), "counts_met": made.exact, "notes": list(made.notes)}
         )
+        return
+    typer.echo(str(made))
+    typer.echo(f"written: {to}")
+
+
+def _synthetic_records(release: Any, to: Path, records: int | None, seed: int | None, as_json: bool) -> None:
+    from policygraph.estimation.graphical.records import synthetic_records
+
+    with stage("fitting a model to the released tables"):
+        made = synthetic_records(release, records, seed=seed or 0)
+    with writing(to):
+        made.to_csv(to)
+    if as_json:
+        print_json({"written": str(to), "records": len(made), "notes": list(made.notes)})
         return
     typer.echo(str(made))
     typer.echo(f"written: {to}")

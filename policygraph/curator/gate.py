@@ -36,6 +36,7 @@ class Runner(Protocol):
 
 
 RUNNERS: dict[str, str | Runner] = {
+    "adaptive": "policygraph.curator.runners.adaptive",
     "exponential": "policygraph.curator.runners.exponential",
     "partitioned": "policygraph.curator.runners.partitioned",
     "sparse": "policygraph.curator.runners.sparse",
@@ -251,8 +252,6 @@ def check_facts(policy: Policy, data: Data) -> None:
         else:
             system.check(data.vector())
     except ConstraintError as cause:
-        if cause.code != "constraint.data":
-            raise
         raise ConstraintError(
             f"{cause} Nothing was charged. Correct the data, or the published values (equals) and zeros in the policy; without "
             "equals a fact is public, and its values are those of the data.",

@@ -20,13 +20,11 @@ from policygraph.model.domain import Domain, Network
 from policygraph.model.measure import Measure
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.measures import MeasureQuery
-from policygraph.transforms.cuboids.lattice import Lattice, batches, grouped
+from policygraph.transforms.cuboids.lattice import MOST_ATTRIBUTES, Lattice, batches, grouped
 
 Ints = npt.NDArray[np.int64]
 DENSE = 10**8
 """Most cells of a vector that is held in memory (800 MB)."""
-MOST_ATTRIBUTES = 62
-"""Up to so many attributes a set of them is one 64-bit integer."""
 
 
 @runtime_checkable

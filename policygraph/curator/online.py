@@ -34,7 +34,7 @@ from policygraph.model.domain import Domain
 from policygraph.model.loss import Epsilon, Loss, Rho
 from policygraph.model.policy import Policy
 from policygraph.model.queries.cuboids import CuboidQuery
-from policygraph.release.release import NOT_PRIVATE, Release, Table
+from policygraph.release.release import NOT_PRIVATE, Errors, Release, Table
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.proofs import proved
 from policygraph.transforms.cuboids.blocks import Tables
@@ -270,7 +270,7 @@ class OnlineCube:
             When it would cost more than ``most``.
         """
         mask = self.lattice.mask(names)
-        now, loss = self.rule.decide(mask, _noises(self.released()), *self._asked(deviation, epsilon, rho))
+        now, loss = self.rule.decide(mask, _noises(self.released()), *self._target(deviation, epsilon, rho))
         return self._entry() if now == 0 else loss
 
     def _entry(self) -> Loss | None:
@@ -311,7 +311,7 @@ class OnlineCube:
             When the ledger does not allow it, or the data were released under another policy. Nothing is charged.
         """
         mask = self.lattice.mask(names)
-        target, fixed = self._asked(deviation, epsilon, rho)
+        target, fixed = self._target(deviation, epsilon, rho)
         with self._alone():
             measured = self.released()
             variance, loss = self.rule.decide(mask, _noises(measured), target, fixed)
@@ -339,7 +339,7 @@ class OnlineCube:
                 variance = self.rule.variance(mask, _noises(measured))
         return self._answer(mask, measured, variance, loss)
 
-    def _asked(
+    def _target(
         self, deviation: Exact | None, epsilon: Exact | None, rho: Exact | None
     ) -> tuple[float | None, Loss | None]:
         given = {"deviation": deviation, "epsilon": epsilon, "rho": rho}
@@ -368,7 +368,7 @@ class OnlineCube:
         names = self.lattice.names(mask)
         values = np.array(self._estimates(measured)[mask]).reshape(-1)
         reach = reach_95(variance, measured, self._distribution) if measured else 0.0
-        table = cube_table(self.lattice.domain, names, values, float(variance**0.5), reach)
+        table = cube_table(self.lattice.domain, names, values, Errors(float(variance**0.5), reach))
         lines = []
         if variance == 0 and loss is None:
             lines.append("No neighbour step changes this table, so that it is exact and costs nothing.")
@@ -530,8 +530,8 @@ class OnlineRule:
         if fixed is not None:
             loss = None if now <= self.fresh(mask, fixed) * (1 + SAME) else fixed
         else:
-            wanted = (deviation or 0.0) ** 2 * (1 + SAME)
-            loss = None if now <= wanted else self._least(mask, released, wanted)
+            variance_allowed = (deviation or 0.0) ** 2 * (1 + SAME)
+            loss = None if now <= variance_allowed else self._least(mask, released, variance_allowed)
         limit = self.loss(self.most)
         if loss is not None and loss.value > limit.value:
             raise RefusedError(
@@ -542,13 +542,13 @@ class OnlineRule:
             )
         return now, loss
 
-    def _least(self, mask: int, released: Noises, wanted: float) -> Loss:
+    def _least(self, mask: int, released: Noises, variance_allowed: float) -> Loss:
         """The least loss of three digits with which one more table of the cuboid brings its variance down to a bound."""
         top = self.loss(self.most).value
 
         def enough(value: Fraction) -> bool:
             more = (mask, self.fresh(mask, self.loss(value)))
-            return self.variance(mask, [*released, more]) <= wanted
+            return self.variance(mask, [*released, more]) <= variance_allowed
 
         low, high = top / RANGE, top
         while not enough(high) and high < top * RANGE:

@@ -133,7 +133,7 @@ def perform(
         name = request.fingerprint(known, random)
         found = None if name is None or not (reuse or resume) else book.find(name)
         if found is not None and found.release is not None and reuse:
-            return Outcome(_as_asked(Release.from_parquet(found.release), request), repeated=True)
+            return Outcome(_with_target(Release.from_parquet(found.release), request), repeated=True)
     tell("computing the sensitivity")
     ready = calibrated(request.mechanism, request.query, request.policy, request.loss)
     _check_fits(ready, request)
@@ -146,7 +146,7 @@ def perform(
         if before is not None:
             before()
         tell("drawing the noise")
-        return Outcome(_as_asked(gate.run(ready, counts, random), request))
+        return Outcome(_with_target(gate.run(ready, counts, random), request))
     known.check(counts)
     return _charged(
         request, ready, partial(gate.run, ready, counts), gate.most_bytes(ready, counts, random), book, known, name, random, tell,
@@ -189,8 +189,8 @@ def _charged(
     if before is not None:
         before()
     # A request that cannot be told from others is like no other: nobody will ever ask for it again.
-    wanted = name or secrets.token_hex(32)
-    begun = book.find(wanted) if resume and not once else None
+    request_name = name or secrets.token_hex(32)
+    begun = book.find(request_name) if resume and not once else None
     if begun is not None and begun.key is None:
         begun = None
     room = book.room(most_bytes)
@@ -201,7 +201,7 @@ def _charged(
                 account,
                 ready.policy.fingerprint,
                 ready.loss,
-                wanted,
+                request_name,
                 key=rng.words(4).astype("<u8").tobytes() if isinstance(rng, SecureRng) else b"",
                 once=once,
                 room=room,
@@ -215,7 +215,7 @@ def _charged(
         body = begun.release
         if body is None:
             tell("drawing the noise")
-            made = _as_asked(make(noise_rng(begun.key, wanted, rng)), request)
+            made = _with_target(make(noise_rng(begun.key, request_name, rng)), request)
             made = _beside(made, begun.apart)
             drawn = made.to_bytes()
             tell("recording the release")
@@ -223,7 +223,7 @@ def _charged(
             body = book.settle(begun.charge, drawn)
         if begun.release is not None or body != drawn:
             # It was on record, or another process drew for the same charge and was first.
-            made = _as_asked(Release.from_parquet(body), request)
+            made = _with_target(Release.from_parquet(body), request)
     finally:
         room.let_go()
     if not begun.fresh:
@@ -305,7 +305,7 @@ def check_arguments(query: Any, policy: Any, ledger: Any) -> None:
         )
 
 
-def _as_asked(made: Release, request: Request) -> Release:
+def _with_target(made: Release, request: Request) -> Release:
     """Say in a release which (epsilon, delta) was asked for, beside the rho that keeps it."""
     record = {key: value for key, value in made.record.items() if key != "asked"}
     stages = [line for line in record["stages"] if not line.startswith(ASKED)]

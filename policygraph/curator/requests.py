@@ -268,8 +268,8 @@ def request_of(
     >>> requests[0] == requests[1], requests[0] == requests[2]
     (True, False)
     """
-    asked = mechanism_form(mechanism)
-    if asked is None:
+    form = mechanism_form(mechanism)
+    if form is None:
         return None
     return request_fingerprint(
         query=query.fingerprint,
@@ -277,7 +277,7 @@ def request_of(
         loss=loss,
         mechanism={
             "version": VERSION,
-            "asked": asked,
+            "asked": form,
             "source": "secure" if rng.private else rng.describe(),
         },
         data=data.content,

@@ -74,24 +74,6 @@ def laplace_pmf(k: int, scale: Exact) -> float:
     return zero * _exp(-rate * abs(k))
 
 
-def laplace_pmf_bounds(k: int, scale: Exact, bits: int = 128) -> tuple[Fraction, Fraction]:
-    """Enclose P(X = k) = (1 - q) / (1 + q) * q**abs(k), q = exp(-1/scale), in rationals.
-
-    Examples
-    --------
-    >>> low, high = laplace_pmf_bounds(3, 2)
-    >>> low <= high, high - low < Fraction(1, 2**120)
-    (True, True)
-    """
-    rate = 1 / _positive(scale, "scale")
-    one = 1 << bits
-    q_low, q_high = exp_neg(rate, bits)
-    low, high = exp_neg(rate * abs(k), bits)
-    return Fraction((one - q_high) * low, (one + q_high) * one), Fraction(
-        (one - q_low) * high, (one + q_low) * one
-    )
-
-
 def gaussian_pmf(k: int, sigma_squared: Exact) -> float:
     """Return P(X = k) of the discrete Gaussian distribution as a float.
 
@@ -107,23 +89,6 @@ def gaussian_pmf(k: int, sigma_squared: Exact) -> float:
     else:
         total = math.fsum([1.0, *(2 * _exp(-rate * h * h) for h in range(1, 80))])
     return _exp(-rate * k * k) / total
-
-
-def gaussian_pmf_bounds(k: int, sigma_squared: Exact, bits: int = 128) -> tuple[Fraction, Fraction]:
-    """Enclose P(X = k) of the discrete Gaussian distribution in rationals; the work grows with sigma.
-
-    Examples
-    --------
-    >>> low, high = gaussian_pmf_bounds(3, 2)
-    >>> low <= high, high - low < Fraction(1, 2**110)
-    (True, True)
-    """
-    rate = 1 / (2 * _positive(sigma_squared, "sigma_squared"))
-    weights = gaussian_weights(rate, DiscreteGaussian(rate).reach(bits, bits), bits)
-    total_low = 2 * (sum(weights.lows) + weights.tail_low) - weights.highs[0]
-    total_high = 2 * (sum(weights.highs) + weights.tail_high) - weights.lows[0]
-    low, high = exp_neg(rate * k * k, bits)
-    return Fraction(low, total_high), Fraction(high, total_low)
 
 
 def laplace_quantile(scale: Exact, confidence: Exact) -> int:

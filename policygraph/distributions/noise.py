@@ -90,22 +90,7 @@ def check_scale(scale: Exact) -> Fraction:
     >>> check_scale("1/3")
     Fraction(1, 3)
     """
-    value = as_fraction(scale, "scale")
-    if value <= 0:
-        raise InputError(
-            f"scale={show(value)}: expected a number > 0. Noise of scale 0 would hide nothing.",
-            code="noise.scale",
-            scale=value,
-        )
-    if value > MAX_SCALE:
-        raise RefusedError(
-            f"scale={show(value)}: expected at most 2**40, so that no draw can leave 64-bit integers. "
-            "Use a coarser unit.",
-            code="noise.scale-too-large",
-            scale=value,
-            bound=MAX_SCALE,
-        )
-    return value
+    return _drawable(scale, "scale", "scale", MAX_SCALE)
 
 
 def check_sigma_squared(sigma_squared: Exact) -> Fraction:
@@ -116,19 +101,22 @@ def check_sigma_squared(sigma_squared: Exact) -> Fraction:
     >>> check_sigma_squared("7/2")
     Fraction(7, 2)
     """
-    value = as_fraction(sigma_squared, "sigma_squared")
+    return _drawable(sigma_squared, "sigma_squared", "variance", MAX_SIGMA_SQUARED)
+
+
+def _drawable(given: Exact, name: str, what: str, most: int) -> Fraction:
+    value = as_fraction(given, name)
     if value <= 0:
         raise InputError(
-            f"sigma_squared={show(value)}: expected a number > 0. Noise of variance 0 would hide nothing.",
+            f"{name}={show(value)}: expected a number > 0. Noise of {what} 0 would hide nothing.",
             code="noise.scale",
-            sigma_squared=value,
+            **{name: value},
         )
-    if value > MAX_SIGMA_SQUARED:
+    if value > most:
         raise RefusedError(
-            f"sigma_squared={show(value)}: expected at most 2**80, so that no draw can leave 64-bit integers. "
+            f"{name}={show(value)}: expected at most 2**{most.bit_length() - 1}, so that no draw can leave 64-bit integers. "
             "Use a coarser unit.",
             code="noise.scale-too-large",
-            sigma_squared=value,
-            bound=MAX_SIGMA_SQUARED,
+            **{name: value, "bound": most},
         )
     return value

@@ -1,4 +1,4 @@
-"""The nearest histogram to noisy cells, for every transform. Owns :func:`consistent`.
+"""The nearest histogram to noisy cells, for every transform. Owns :func:`consistent`, :func:`projection` and :func:`rounded`.
 
 Lines are isotonic regressions; forests and other graphs solve min |w|^2 subject to x + P w >= 0 exactly but for the errors of floats, by a set
 of cells that only grows; ``docs/explanation/proofs/isotonic.md`` proves that it ends at the optimum. Graphs of many cells start from a set
@@ -116,8 +116,7 @@ def isotonic_lines(cells: Any, shape: tuple[int, int, int], *, exact_total: bool
     >>> isotonic_lines([3, -2, 4, -1, 2], (1, 5, 1), exact_total=True).tolist()
     [2, 0, 3, 0, 1]
     """
-    sums = np.cumsum(np.asarray(cells, dtype=np.int64).reshape(shape), axis=1)
-    lines = np.moveaxis(sums, 1, 2).reshape(-1, shape[1])
+    lines = lines_of(cells, shape)
     measured = shape[1] - 1 if exact_total else shape[1]
     out = np.empty_like(lines)
     if measured:
@@ -130,7 +129,33 @@ def isotonic_lines(cells: Any, shape: tuple[int, int, int], *, exact_total: bool
     return np.diff(fitted_sums, axis=1, prepend=0).reshape(-1)
 
 
-def _isotonic(lines: Ints) -> Floats:
+def lines_of(cells: Any, shape: tuple[int, int, int]) -> Ints:
+    """Prefix sums of noisy cells, a row for each line."""
+    sums = np.cumsum(np.asarray(cells, dtype=np.int64).reshape(shape), axis=1)
+    return np.moveaxis(sums, 1, 2).reshape(-1, shape[1])
+
+
+def nearest_lines(sums: Floats, reduction: LineTransform) -> Floats:
+    """Cells of the nearest non-decreasing prefix sums >= 0, which stay below known totals; not rounded.
+
+    Parameters
+    ----------
+    sums
+        Prefix sums, a row for each line; totals that are known are the last of them.
+    """
+    outer, length, inner = reduction.shape
+    out = np.empty_like(sums)
+    measured = length - 1 if reduction.exact_totals else length
+    if measured:
+        top = np.maximum(sums[:, -1:], 0.0) if reduction.exact_totals else None
+        out[:, :measured] = np.clip(_isotonic(sums[:, :measured]), 0.0, top)
+    if reduction.exact_totals:
+        out[:, -1] = np.maximum(sums[:, -1], 0.0)
+    cells = np.diff(out, axis=1, prepend=0.0).reshape(outer, inner, length)
+    return np.moveaxis(cells, 2, 1).reshape(-1)
+
+
+def _isotonic(lines: Ints | Floats) -> Floats:
     """Isotonic regression of each row: scipy's for one, compiled pooling for many."""
     if len(lines) == 1:
         from scipy.optimize import isotonic_regression
@@ -310,26 +335,63 @@ def consistent(reduction: Reduction, noisy: Any) -> Ints:
     cells = np.asarray(noisy, dtype=np.int64).reshape(-1)
     if isinstance(reduction, LineTransform):
         return isotonic_lines(cells, reduction.shape, exact_total=reduction.exact_totals)
+    return rounded(reduction, projection(reduction, cells), cells)
+
+
+def projection(reduction: Reduction, noisy: Any) -> Floats:
+    """The nearest non-negative cells, not rounded; see :func:`consistent`.
+
+    Raises
+    ------
+    InputError
+        When the reduction is no transform of a policy graph.
+    """
+    if isinstance(reduction, LineTransform):
+        return nearest_lines(lines_of(noisy, reduction.shape).astype(np.float64), reduction)
     if isinstance(reduction, ForestTransform):
-        found = nearest_forest(cells, reduction.order, reduction.above, reduction.fixed)
-        order = reduction.post_order
-        ends = reduction.parent[order] < 0
-        pieces = np.concatenate([[0], np.cumsum(ends)[:-1]])
-        kept = np.isin(order[ends], reduction.fixed)
-        return round_in_order(found, order, pieces, _totals(cells[order], pieces, kept))
+        return nearest_forest(noisy, reduction.order, reduction.above, reduction.fixed)
     if isinstance(reduction, (EdgeTransform, GridTransform)):
         u, v = (reduction.u, reduction.v) if isinstance(reduction, EdgeTransform) else reduction.edges()
         lone = reduction.lone if isinstance(reduction, EdgeTransform) else reduction.roots[:0]
         loose = reduction.roots[:0] if reduction.exact_totals else reduction.roots
         planar = isinstance(reduction, GridTransform) and len(reduction.axes) == 2
-        found = nearest_graph(cells, u, v, np.concatenate([lone, loose]), planar=planar)
-        labels = graph_of(reduction.policy).components()
-        order = np.argsort(labels, kind="stable")
-        kept = np.isin(np.arange(labels.max() + 1), labels[reduction.roots]) & reduction.exact_totals
-        return round_in_order(found, order, labels[order], _totals(cells[order], labels[order], kept))
+        return nearest_graph(noisy, u, v, np.concatenate([lone, loose]), planar=planar)
     raise InputError(
         f"{type(reduction).__name__}: expected a transform of a policy graph.", code="consistency.reduction"
     )
+
+
+def rounded(reduction: Reduction, found: Floats, noisy: Ints) -> Ints:
+    """Whole cells near non-negative ones, with the totals of the noisy cells where these are known.
+
+    Parameters
+    ----------
+    found
+        Cells >= 0, up to the errors of a solver.
+    noisy
+        Noisy cells, which sum to known totals.
+    """
+    if isinstance(reduction, LineTransform):
+        outer, length, inner = reduction.shape
+        order = np.moveaxis(np.arange(found.size).reshape(reduction.shape), 1, 2).reshape(-1)
+        pieces = np.repeat(np.arange(outer * inner), length)
+        kept = np.full(outer * inner, reduction.exact_totals)
+    elif isinstance(reduction, ForestTransform):
+        order = reduction.post_order
+        ends = reduction.parent[order] < 0
+        pieces = np.concatenate([[0], np.cumsum(ends)[:-1]])
+        kept = np.isin(order[ends], reduction.fixed)
+    elif isinstance(reduction, (EdgeTransform, GridTransform)):
+        labels = graph_of(reduction.policy).components()
+        order = np.argsort(labels, kind="stable")
+        pieces = labels[order]
+        kept = np.isin(np.arange(labels.max() + 1), labels[reduction.roots]) & reduction.exact_totals
+    else:
+        raise InputError(
+            f"{type(reduction).__name__}: expected a transform of a policy graph.",
+            code="consistency.reduction",
+        )
+    return round_in_order(found, order, pieces, _totals(noisy[order], pieces, kept))
 
 
 def _totals(laid: Ints, pieces: Ints, kept: npt.NDArray[np.bool_]) -> Ints:

@@ -133,8 +133,16 @@ def average_table(
     name = counts.name.replace("count", f"average of {measure.column}", 1)
     within = np.maximum(end - value, value - start)
     return AverageTable(
-        name, counts.columns, counts.labels, value, deviation, within, start, end, defined
-    )  # fmt: skip
+        name,
+        counts.columns,
+        counts.labels,
+        value,
+        deviation,
+        within,
+        low_95=start,
+        high_95=end,
+        defined=defined,
+    )
 
 
 @dataclass(frozen=True)

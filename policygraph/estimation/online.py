@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, log, sqrt
+from math import inf
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from policygraph.distributions.sums import linear_within
 from policygraph.estimation.cubes.least_squares import below_known
 from policygraph.transforms.cuboids.blocks import Tables, join, project, settle, split
 from policygraph.transforms.cuboids.costs import block_variances, fitted_factors
 from policygraph.transforms.cuboids.lattice import Family, Lattice
-
-ROUNDING = 0.005
-"""Share of the 5 % that is kept for the distance of discrete and continuous Laplace noise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,10 +134,8 @@ def reach_95(variance: float, measured: Sequence[Measurement], distribution: str
 
     Notes
     -----
-    As for a single release (``estimation.cubes.errors``), with noises of several scales: a combination of continuous Laplace
-    variables is symmetric and unimodal, whatever their scales, and each discrete one is within a step of a continuous one; a
-    combination of discrete Gaussian variables is sub-Gaussian with the sum of their variance parameters. The combination itself
-    is known by its variance only, so that ratios are taken at their largest.
+    As for a single release (:func:`~policygraph.distributions.sums.linear_within`), with noises of several scales: a combination of continuous Laplace
+    variables is log-concave, whatever their scales. The combination itself is known by its variance only, so that ratios are taken at their largest.
 
     Examples
     --------
@@ -148,10 +144,12 @@ def reach_95(variance: float, measured: Sequence[Measurement], distribution: str
     """
     if variance == 0:
         return 0.0
-    if distribution == "discrete Gaussian":
-        worst = max(each.scale**2 / each.variance for each in measured)
-        return sqrt(variance * worst * 2 * log(40))
-    real = max(2 * each.scale**2 / each.variance for each in measured)
-    steps = max(each.step**2 / each.variance for each in measured)
-    tail = sqrt(4 / (9 * (0.05 - ROUNDING)))
-    return sqrt(variance * real) * tail + sqrt(2 * log(2 / ROUNDING) * variance * steps)
+    laplace = distribution == "discrete Laplace"
+    # In the units of each measurement the combination is one of noises of the least scale, with at most this squared length.
+    scale = min(each.scale / each.step for each in measured)
+    if laplace:
+        square = variance * max(each.scale**2 / each.variance for each in measured) / scale**2
+        steps = variance * max(each.step**2 / each.variance for each in measured)
+        return float(linear_within(max(square, steps), scale, laplace=True))
+    worst = max(each.scale**2 / each.variance for each in measured)
+    return float(linear_within(variance * worst / scale**2, scale**2, laplace=False))

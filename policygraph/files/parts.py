@@ -17,13 +17,19 @@ from policygraph.model.constraints.base import AnyDomain
 from policygraph.model.domain import Domain, Network
 from policygraph.model.queries import CuboidQuery, MatrixQuery, MeasureQuery, Query
 from policygraph.model.queries.network_statistics import NetworkStatistic
+from policygraph.model.queries.products import ProductQuery
+from policygraph.model.queries.workloads import BoxQuery
 
 STACKED = 5_000_000
+HOW = ("mechanism", "nonnegative")
+"""Keys that say how a release is made, not what is released."""
 BESIDE = {
     "statistic": {"largest", "side"},
     "cuboid": {"weight"},
     "cuboids": {"weights"},
     "all_cuboids": {"up_to"},
+    "marginals": {"asked", "weights"},
+    "boxes": {"name"},
     "matrix": {"name", "row_names", "unit"},
     "sums": {"measure", "weights"},
     "averages": {"measure", "weights", "balance"},
@@ -205,7 +211,7 @@ def read_releases(given: list[Any], domain: AnyDomain, problems: Problems) -> li
             continue
         kind = next((key for key in RELEASES if key in spec), "all_cuboids")
         for key in spec:
-            if key not in (kind, "mechanism", *BESIDE.get(kind, ())):
+            if key not in (kind, *HOW, *BESIDE.get(kind, ())):
                 problems.add((*path, key), f"{key} does not belong beside {kind}.")
         wants_network = kind in ("adjacency", "mixing", "statistic")
         if wants_network != isinstance(domain, Network) and kind not in ("total", "matrix"):
@@ -213,7 +219,7 @@ def read_releases(given: list[Any], domain: AnyDomain, problems: Problems) -> li
             expected = (
                 "adjacency, mixing or a statistic"
                 if isinstance(domain, Network)
-                else "cuboids, ranges or a prefix"
+                else "cuboids, marginals, boxes, ranges or a prefix"
             )
             problems.add((*path, kind), f"{here} has no {kind}: expected {expected}.")
         if problems.under(*path):
@@ -222,7 +228,7 @@ def read_releases(given: list[Any], domain: AnyDomain, problems: Problems) -> li
         if problems.under(*path) or problems.under("domain"):
             continue
         try:
-            asked = {key: value for key, value in spec.items() if key != "mechanism"}
+            asked = {key: value for key, value in spec.items() if key not in HOW}
             out.append(_make(kind, asked, domain))
         except InputError as cause:
             problems.add((*path, kind), str(cause))
@@ -237,6 +243,14 @@ def _check_release(
     elif kind == "cuboids":
         for at, names in enumerate(spec["cuboids"]):
             check_names(names, domain, (*path, "cuboids", at), problems)
+    elif kind == "marginals" and isinstance(domain, Domain):
+        for at, names in enumerate(spec["marginals"] if isinstance(spec["marginals"], list) else ()):
+            check_names(names, domain, (*path, "marginals", at), problems)
+        for name in spec.get("asked", ()):
+            check_name(name, domain, (*path, "asked", name), problems)
+    elif kind == "boxes" and isinstance(domain, Domain):
+        for at, box in enumerate(spec["boxes"] if isinstance(spec["boxes"], list) else ()):
+            _check_box(box, domain, (*path, "boxes", at), problems)
     elif kind in ("sums", "averages"):
         for at, names in enumerate(spec[kind]):
             check_names(names, domain, (*path, kind, at), problems)
@@ -259,11 +273,71 @@ def _check_release(
             problems.add((*path, "mixing"), f"node {missing[0]!r} has no group: expected one for each node.")
 
 
+def _check_box(box: dict[str, Any], domain: Domain, path: Path, problems: Problems) -> None:
+    """Note attributes and labels that are not there, and ranges whose last label comes before the first."""
+    for name, ends in box.items():
+        if not check_name(name, domain, (*path, name), problems):
+            continue
+        if not isinstance(ends, list):
+            check_label(name, ends, domain, (*path, name), problems)
+            continue
+        before = len(problems.found)
+        for at, label in enumerate(ends):
+            check_label(name, label, domain, (*path, name, at), problems)
+        if len(problems.found) == before and domain.code(name, ends[0]) > domain.code(name, ends[1]):
+            problems.add(
+                (*path, name),
+                f"{shown(ends)}: {shown(ends[1])} comes before {shown(ends[0])} in the domain: expected the first label first.",
+            )
+
+
+def _box_query(spec: dict[str, Any], domain: Domain) -> Query:
+    """Counts in boxes that are given by labels; attributes that a box does not name are whole."""
+    if spec["boxes"] == "all ranges":
+        return queries.from_spec(domain, spec)
+    corners = []
+    for box in spec["boxes"]:
+        low, high = [0] * len(domain.shape), [n - 1 for n in domain.shape]
+        for name, ends in box.items():
+            first, last = ends if isinstance(ends, list) else (ends, ends)
+            low[domain.axis(name)], high[domain.axis(name)] = (
+                domain.code(name, first),
+                domain.code(name, last),
+            )
+        corners.append((low, high))
+    return queries.boxes(domain, corners, name=spec.get("name", "boxes"))
+
+
+def box_labels(query: BoxQuery) -> list[dict[str, Any]]:
+    """Boxes as a policy file has them: first and last label of each attribute that is not whole.
+
+    Examples
+    --------
+    >>> domain = Domain({"sex": ["F", "M"], "age": [20, 30, 40]})
+    >>> box_labels(queries.boxes(domain, [((0, 1), (1, 2)), ((1, 0), (1, 2))]))
+    [{'age': [30, 40]}, {'sex': ['M', 'M']}]
+    """
+    out = []
+    for low, high in zip(query.low.tolist(), query.high.tolist(), strict=True):
+        box = {}
+        for axis, name in enumerate(query.domain.names):
+            labels = query.domain.labels(name)
+            if (low[axis], high[axis]) != (0, len(labels) - 1):
+                box[name] = [labels[low[axis]], labels[high[axis]]]
+        out.append(box)
+    return out
+
+
 def _make(kind: str, spec: dict[str, Any], domain: Any) -> Query:
     if kind == "cuboid":
         return CuboidQuery(domain, [spec["cuboid"]], [spec["weight"]] if "weight" in spec else None)
     if kind == "all_cuboids":
         return queries.all_cuboids(domain, up_to=spec.get("up_to"))
+    if kind == "marginals" and isinstance(spec["marginals"], int):
+        made = queries.marginals(domain, spec["marginals"])
+        spec = {**spec, "marginals": made.sets}  # type: ignore[attr-defined]
+    if kind == "boxes":
+        return _box_query(spec, domain)
     if kind == "total":
         return queries.total(domain)
     if kind == "ranges":
@@ -301,10 +375,26 @@ def read_mechanism(given: list[Any], has_cube: bool, problems: Problems) -> str 
     return str(first)
 
 
+def read_nonnegative(given: list[Any], problems: Problems) -> bool:
+    """Whether the ``[[release]]`` tables, which are released together, ask for counts that are not negative."""
+    asked = [at for at, spec in enumerate(given) if spec.get("nonnegative")]
+    if not asked or problems.under("release"):
+        return False
+    for at, spec in enumerate(given):
+        path = ("release", at, "nonnegative")
+        if not spec.get("nonnegative"):
+            problems.add(path, "false, after true: all [[release]] are released together.")
+        elif "mechanism" in spec:
+            problems.add(
+                path, "beside a mechanism, which says itself what it publishes: expected one of them."
+            )
+    return True
+
+
 def combine(made: list[Query]) -> Query:
     """Make one query of several, so that a file has one sensitivity.
 
-    Sets of cuboids join into one set; other kinds are stacked as the rows of one matrix.
+    Sets of cuboids, and of marginals that ask each attribute in one way, join into one set; other kinds are stacked as the rows of one matrix.
 
     Examples
     --------
@@ -331,6 +421,8 @@ def combine(made: list[Query]) -> Query:
         sets = [names for query in made for names in query.sets]  # type: ignore[attr-defined]
         weights = [weight for query in made for weight in query.weights]  # type: ignore[attr-defined]
         return CuboidQuery(domain, sets, weights)
+    if isinstance(domain, Domain) and (joined := _joined(made, domain)) is not None:
+        return joined
     from scipy import sparse
 
     _listable(domain.size)
@@ -352,6 +444,21 @@ def combine(made: list[Query]) -> Query:
     return MatrixQuery(
         domain, sparse.vstack(blocks, format="csc"), unit=made[0].unit, name="releases", row_names=names
     )
+
+
+def _joined(made: list[Query], domain: Domain) -> ProductQuery | None:
+    """Tables that ask each attribute in one way are one set of tables; None for others."""
+    asked: dict[str, Any] = {}
+    for query in made:
+        if not isinstance(query, (CuboidQuery, ProductQuery)):
+            return None
+        for name in {name for names in query.sets for name in names}:
+            how = query.asked.get(name, "values") if isinstance(query, ProductQuery) else "values"
+            if asked.setdefault(name, how) != how:
+                return None
+    sets = [names for query in made for names in query.sets]  # type: ignore[attr-defined]
+    weights = [weight for query in made for weight in query.weights]  # type: ignore[attr-defined]
+    return ProductQuery(domain, sets, asked, weights)
 
 
 def _listable(cells: int) -> None:

@@ -17,11 +17,13 @@ from typing import Any
 from policygraph.documents import read_text
 from policygraph.errors import InputError, PolicyGraphError
 from policygraph.files.parts import (
+    box_labels,
     check_label,
     check_name,
     combine,
     read_facts,
     read_mechanism,
+    read_nonnegative,
     read_releases,
 )
 from policygraph.files.problems import FileProblem, PolicyFileError, Problems, near, shown
@@ -29,7 +31,7 @@ from policygraph.model.constraints.base import AnyDomain
 from policygraph.model.domain import Domain, Network
 from policygraph.model.file_options import OPTIONS
 from policygraph.model.policy import Policy
-from policygraph.model.queries import CuboidQuery, Query
+from policygraph.model.queries import BoxQuery, CuboidQuery, Query
 
 EDGE_RULES = ("duplicates", "loops")
 ENDS = ("from", "to")
@@ -60,6 +62,8 @@ class PolicyFile:
         it; None when the file does not say.
     mechanism
         What releases it, by its name in comparisons, as ``pg.release(..., mechanism=file.mechanism)`` takes it; None when the file does not say.
+    nonnegative
+        Whether published counts should not be negative, as ``pg.release(..., nonnegative=file.nonnegative)`` takes it.
     text
         The file as it was read.
     path
@@ -76,6 +80,7 @@ class PolicyFile:
     cube: Mapping[str, Any] | None = None
     reading: Mapping[str, Any] | None = None
     mechanism: str | None = None
+    nonnegative: bool = False
 
 
 def load(path: str | os.PathLike[str]) -> PolicyFile:
@@ -150,7 +155,7 @@ def _read(text: str, path: str | None) -> PolicyFile:
     if domain is not None:
         made = _read_parts(given, domain, problems)
         if made is not None and not problems.found:
-            policy, releases, query, mechanism = made
+            policy, releases, query, mechanism, nonnegative = made
             data = given.get("data", {})
             edges = {key: data[key] for key in EDGE_RULES if data.get(key, "error") != "error"}
             return PolicyFile(
@@ -164,6 +169,7 @@ def _read(text: str, path: str | None) -> PolicyFile:
                 cube=_cube(given.get("cube")),
                 reading={key: data[key] for key in OPTIONS if key in data} or None,
                 mechanism=mechanism,
+                nonnegative=nonnegative,
             )
     raise PolicyFileError(source, problems.listed())
 
@@ -254,7 +260,7 @@ def _try(make: Any, path: tuple[str | int, ...], problems: Problems) -> Any:
 
 def _read_parts(
     given: dict[str, Any], domain: AnyDomain, problems: Problems
-) -> tuple[Policy, list[Query], Query, str | None] | None:
+) -> tuple[Policy, list[Query], Query, str | None, bool] | None:
     facts_given = given.get("public", [])
     releases_given = given.get("release", [])
     facts = read_facts(facts_given, domain, problems) if isinstance(facts_given, list) else []
@@ -289,7 +295,8 @@ def _read_parts(
     if "cube" in given and query is not None and not isinstance(query, CuboidQuery):
         problems.add(("cube",), "a cube is made of tables of counts: expected only cuboids in [[release]].")
     mechanism = read_mechanism(releases_given, "cube" in given, problems)
-    return None if query is None else (policy, releases, query, mechanism)
+    nonnegative = read_nonnegative(releases_given, problems)
+    return None if query is None else (policy, releases, query, mechanism, nonnegative)
 
 
 def _read_graph(given: dict[str, Any], domain: AnyDomain, problems: Problems) -> Any:
@@ -376,6 +383,7 @@ def dumps(
     cube: Mapping[str, Any] | None = None,
     reading: Mapping[str, Any] | None = None,
     mechanism: str | None = None,
+    nonnegative: bool = False,
 ) -> str:
     """Write a policy, and what is released under it, as the text of a policy file.
 
@@ -395,6 +403,8 @@ def dumps(
         What is declared about data files: arguments of ``pg.Files``.
     mechanism
         What releases the queries, by its name in comparisons.
+    nonnegative
+        Whether published counts should not be negative.
 
     Returns
     -------
@@ -444,7 +454,8 @@ def dumps(
             value=mechanism,
         )
     if listed:
-        named = {} if mechanism is None else {"mechanism": mechanism}
+        named: dict[str, Any] = {} if mechanism is None else {"mechanism": mechanism}
+        named |= {"nonnegative": True} if nonnegative else {}
         spec["release"] = [_release(query) | named for query in listed]
     return tomli_w.dumps(spec)
 
@@ -462,4 +473,6 @@ def _release(query: Query) -> dict[str, Any]:
     if len(spec.get("cuboids", ())) == 1:
         weights = spec.get("weights")
         return {"cuboid": spec["cuboids"][0]} | ({"weight": weights[0]} if weights else {})
+    if isinstance(query, BoxQuery) and query.kind != "all":
+        return {"boxes": box_labels(query), "name": spec["name"]}
     return spec

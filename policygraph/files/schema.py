@@ -32,6 +32,8 @@ RELEASES = (
     "cuboid",
     "cuboids",
     "all_cuboids",
+    "marginals",
+    "boxes",
     "total",
     "ranges",
     "prefix",
@@ -128,6 +130,52 @@ def _number(value: Any) -> Any:
     return value
 
 
+def _tables(value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    if (
+        isinstance(value, list)
+        and value
+        and all(isinstance(names, list) and all(isinstance(n, str) for n in names) for names in value)
+    ):
+        return value
+    raise _wrong(
+        "lists of attributes such as [['sex', 'age'], ['age']], or how many attributes each table has"
+    )
+
+
+def _asked(value: Any) -> Any:
+    if isinstance(value, str) and value in ASKED:
+        return value
+    whole = isinstance(value, list) and all(
+        isinstance(row, list) and all(isinstance(x, int) and not isinstance(x, bool) for x in row)
+        for row in value
+    )
+    if whole and value and len({len(row) for row in value}) == 1:
+        return value
+    raise _wrong("'values', 'prefix', 'ranges', or rows of whole numbers, one for each value")
+
+
+def _box(value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise _wrong(
+            "a table such as {age = [18, 64], sex = 'F'}: the first and the last label of each range"
+        )
+    for ends in value.values():
+        if isinstance(ends, list) and len(ends) != 2:
+            raise _wrong("the first and the last label of a range, or one label")
+        _labels_or_one(ends)
+    return value
+
+
+def _boxes(value: Any) -> Any:
+    if value == "all ranges" and isinstance(value, str):
+        return value
+    if not isinstance(value, list) or not value:
+        raise _wrong("a list of boxes such as [{age = [18, 64]}], or 'all ranges'")
+    return [_box(each) for each in value]
+
+
 def _probability(value: Any) -> Any:
     try:
         good = 0 < as_fraction(_number(value), "offset") < 1
@@ -154,10 +202,12 @@ def _true(value: Any) -> Any:
     return value
 
 
+ASKED = ("values", "prefix", "ranges")
 WHERE = {"type": "object", "additionalProperties": {"anyOf": [LABEL, LABELS]}}
 GRAPH_WORDS = ("full", "attribute", "bit", "line", "grid", "none")
 GRAPH_KEYS: dict[str, Any] = {
-    "threshold": {"type": "integer", "minimum": 1},
+    "threshold": {"anyOf": [{"type": "number", "minimum": 1}, {"type": "string"}]},
+    "metric": {"enum": ["l1", "euclidean"]},
     "partition": {},
     "edges": {"type": "array"},
     "product": {"type": "object"},
@@ -224,6 +274,28 @@ Encoding = Annotated[Any, _option("encoding"), WithJsonSchema({"type": "string"}
 Header = Annotated[Any, _option("header"), WithJsonSchema({"type": "boolean"})]
 Hive = Annotated[Any, _option("hive"), WithJsonSchema({"type": "boolean"})]
 Names = list[StrictStr]
+Tables = Annotated[
+    Any,
+    PlainValidator(_tables),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 0},
+                {"type": "array", "minItems": 1, "items": {"type": "array", "items": {"type": "string"}}},
+            ]
+        }
+    ),
+]
+Asked = Annotated[
+    Any, PlainValidator(_asked), WithJsonSchema({"anyOf": [{"enum": list(ASKED)}, {"type": "array"}]})
+]
+Boxes = Annotated[
+    Any,
+    PlainValidator(_boxes),
+    WithJsonSchema(
+        {"anyOf": [{"const": "all ranges"}, {"type": "array", "minItems": 1, "items": {"type": "object"}}]}
+    ),
+]
 Positive = Annotated[StrictInt, Field(ge=1)]
 
 
@@ -369,6 +441,15 @@ class ReleaseTable(_OneOf):
     weight: Positive | None = None
     all_cuboids: Yes = None
     up_to: Annotated[StrictInt, Field(ge=0)] | None = None
+    marginals: Tables = Field(
+        None, description="Tables whose attributes are asked by values, prefixes or ranges."
+    )
+    asked: dict[StrictStr, Asked] | None = Field(
+        None, description="How attributes of marginals are asked; by default by values."
+    )
+    boxes: Boxes = Field(
+        None, description="Counts in boxes: a range of labels for each attribute that is named."
+    )
     total: Yes = None
     ranges: RangesTable | None = None
     prefix: StrictStr | None = None
@@ -391,6 +472,10 @@ class ReleaseTable(_OneOf):
     unit: StrictStr | None = None
     mechanism: StrictStr | None = Field(
         None, description="What releases it, by the name that `policygraph compare` lists; by default auto."
+    )
+
+    nonnegative: StrictBool = Field(
+        False, description="Published counts are whole and not negative; not beside a mechanism."
     )
 
     KEYS = RELEASES

@@ -1,5 +1,6 @@
 """Mechanisms: ``calibrate`` without data, ``run`` with data; start at ``base``."""
 
+from policygraph.mechanisms.adaptive.mechanism import AdaptiveCube
 from policygraph.mechanisms.additive import Gaussian, Laplace, for_loss
 from policygraph.mechanisms.auto import choose
 from policygraph.mechanisms.base import Calibrated, Mechanism, Noise
@@ -8,8 +9,10 @@ from policygraph.mechanisms.cube.mechanism import Cube, CubeNoise
 from policygraph.mechanisms.exponential.mechanism import Exponential
 from policygraph.mechanisms.measured import Measured, MeasuredNoise
 from policygraph.mechanisms.partitioned.mechanism import Partitioned
+from policygraph.mechanisms.residuals.mechanism import ResidualNoise, Residuals
 from policygraph.mechanisms.sparse import Sparse, SparseNoise
 from policygraph.mechanisms.strategy.mechanism import MatrixMechanism
+from policygraph.mechanisms.transformed.adaptive import Adaptive
 from policygraph.mechanisms.transformed.mechanism import (
     Transformed,
     TransformedConsistent,
@@ -18,6 +21,8 @@ from policygraph.mechanisms.transformed.mechanism import (
 )
 
 __all__ = [
+    "Adaptive",
+    "AdaptiveCube",
     "Calibrated",
     "Cube",
     "CubeNoise",
@@ -32,6 +37,8 @@ __all__ = [
     "Mechanism",
     "Noise",
     "Partitioned",
+    "ResidualNoise",
+    "Residuals",
     "Sparse",
     "SparseNoise",
     "Transformed",

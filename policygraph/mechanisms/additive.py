@@ -9,13 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 from policygraph.errors import InputError
 from policygraph.exact import show
-from policygraph.mechanisms.base import Calibrated, Mechanism, Noise, certified, noise_for
+from policygraph.mechanisms.base import Calibrated, Floats, Mechanism, Noise, certified, noise_for
 from policygraph.model.loss import Epsilon, Loss, Rho
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
+from policygraph.release.release import joint_quantile, share_of
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.rungs.determined import PUBLIC
 
@@ -42,6 +44,12 @@ class Additive(Calibrated):
     @cached_property
     def noise(self) -> Noise:
         return noise_for(self.loss, self.parameter)
+
+    def joint_bound(self, delta: Any) -> list[float | Floats]:
+        """By the quantile of one draw at delta over the number of answers (union bound)."""
+        chance = share_of(delta) / max(1, self.query.height)
+        each = joint_quantile(self.noise.distribution, self.parameter, chance)
+        return [float(each * self.factor(at)) for at in range(len(self.query.parts))]
 
     def stages(self) -> Sequence[str]:
         kind = "exactly" if self.sensitivity.exact else "at most"

@@ -10,12 +10,17 @@ from dataclasses import dataclass, replace
 
 from policygraph.errors import InputError, RefusedError
 from policygraph.mechanisms.additive import Additive
-from policygraph.mechanisms.base import Calibrated, chosen, marked
+from policygraph.mechanisms.base import Calibrated, Mechanism, chosen, marked
 from policygraph.mechanisms.candidates import EVERY_ANSWER, TRUST, Candidate, candidates, coupled
-from policygraph.mechanisms.cube.mechanism import CubeNoise
+from policygraph.mechanisms.cube.mechanism import Cube, CubeNoise
+from policygraph.mechanisms.transformed.adaptive import Adaptive
+from policygraph.model.domain import Domain
 from policygraph.model.loss import Loss
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
+from policygraph.model.queries.cuboids import CuboidQuery
+from policygraph.model.queries.measures import MeasureQuery
+from policygraph.model.queries.network_statistics import NetworkStatistic
 from policygraph.sensitivity.proofs import proved, shared_proofs
 from policygraph.ties import ranked
 
@@ -37,13 +42,22 @@ class Offer:
         return f"{self.candidate.describe(self.ready)} {self.error:.4g}"
 
 
-def choose(query: Query, policy: Policy, loss: Loss, *, time_limit: float | None = None) -> Calibrated:
+def choose(
+    query: Query,
+    policy: Policy,
+    loss: Loss,
+    *,
+    nonnegative: bool = False,
+    time_limit: float | None = None,
+) -> Calibrated:
     """Calibrate the mechanism with the smallest expected squared error, summed over the answers.
 
     Parameters
     ----------
     query, policy, loss
         What to release, what to hide, what it may cost.
+    nonnegative
+        Whether published counts should be non-negative (and whole, for a histogram); see :func:`nonnegative_mechanism`.
     time_limit
         Seconds for all searches on the way, where a limit in time is wanted; when it runs out, the bounds that are proved
         count, and the choice may differ from run to run.
@@ -51,12 +65,9 @@ def choose(query: Query, policy: Policy, loss: Loss, *, time_limit: float | None
     Returns
     -------
     Calibrated
-        The best of :data:`policygraph.mechanisms.candidates.CANDIDATES` and of plug-ins that accept the request. Without public facts, or with facts that every edge of the policy graph keeps (the number of records, say): noise on every
-        answer, noise on the edges of the policy graph (on the cells, where records only appear and vanish), or noise on a strategy:
-        searched for ranges and boxes, the cells for other sums. Several tables of counts of the same weight: also a cube of
-        them. Network statistics that are
-        not linear: noise by their own bound. With facts that couple records see
-        :func:`policygraph.mechanisms.constrained.choice.choose`; several tables are a cube there as well, if that is better.
+        The best of :data:`policygraph.mechanisms.candidates.CANDIDATES` and of plug-ins that accept the request: whatever a comparison lists with a smaller
+        expected error, or ``why`` says why it was not tried. Of mechanisms whose errors are within 1 % of the least, one that keeps the public facts is taken,
+        then the simplest.
         Where several were compared, ``why`` says so, with the figures, and is the first sentence of a record.
 
     Raises
@@ -73,23 +84,55 @@ def choose(query: Query, policy: Policy, loss: Loss, *, time_limit: float | None
     >>> policy = pg.Policy(domain, pg.PolicyGraph.line(domain))
     >>> print(choose(pg.queries.identity(domain), policy, pg.Epsilon("0.1")).why)
     Chosen by the expected sum of squared errors, without looking at the data: noise on the edges of the policy graph 3.957e+04,
-    noise on every answer 7.998e+04.
+    ...noise on every answer 7.998e+04...
     """
     query.check_domain(policy.domain)
     with shared_proofs(time_limit) as proofs:
+        if nonnegative:
+            made = nonnegative_mechanism(query, policy).calibrate(query, policy, loss)
+            return marked(chosen(made, "Chosen because counts should be non-negative."), proofs)
         return marked(_chosen(query, policy, loss), proofs)
+
+
+def nonnegative_mechanism(query: Query, policy: Policy) -> Mechanism:
+    """What is released where no count should be negative: an adaptive histogram of the cells, or a cube of tables.
+
+    Raises
+    ------
+    RefusedError
+        When the query is no sum of counts, or public facts couple records and it is not made of tables.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"age": 100, "sex": 2})
+    >>> queries = pg.queries.identity(domain), pg.queries.cuboid(domain, "age")
+    >>> [nonnegative_mechanism(query, pg.Policy(domain)).name for query in queries]
+    ['Adaptive', 'Cube']
+    """
+    counts = not isinstance(query, (MeasureQuery, NetworkStatistic)) and isinstance(policy.domain, Domain)
+    tables = isinstance(query, CuboidQuery) and (not query.is_identity or coupled(policy))
+    if counts and tables:
+        return Cube(nonnegative=True)
+    if counts and not coupled(policy):
+        return Adaptive()
+    raise RefusedError(
+        "nonnegative=True for this query and policy: expected counts of cells under a policy whose neighbours are single edges, or tables of counts. "
+        "Leave it out, or ask for tables.",
+        code="release.nonnegative",
+    )
 
 
 def _chosen(query: Query, policy: Policy, loss: Loss) -> Calibrated:
     offers: list[Offer] = []
+    left_out: dict[str, str] = {}
     refusals: dict[str, RefusedError | InputError] = {}
     for candidate in candidates():
         if not candidate.accepts(query, policy, loss):
-            continue
-        if candidate.worth is not None and not candidate.worth(policy, [each.ready for each in offers]):
+            left_out[candidate.name] = candidate.reason(query, policy, loss)
             continue
         try:
-            ready = candidate.make(query, policy, loss)
+            ready = candidate.make(query, policy, loss, [each.ready for each in offers])
         except RefusedError as refusal:
             refusals[candidate.name] = refusal
             continue
@@ -100,6 +143,9 @@ def _chosen(query: Query, policy: Policy, loss: Loss) -> Calibrated:
             continue
         if ready is None:
             continue
+        if isinstance(ready, str):
+            left_out[candidate.name] = ready
+            continue
         if candidate is EVERY_ANSWER and ready.sensitivity is not None and ready.sensitivity.power == 0:
             return ready
         offers.append(Offer(candidate, ready, ready.total_error))
@@ -109,29 +155,40 @@ def _chosen(query: Query, policy: Policy, loss: Loss) -> Calibrated:
             or next(iter(refusals.values()), None)
             or RefusedError("no mechanism applies.", code="kernel.none")
         )
-    best, why = _best(offers)
+    best = _best(offers, policy)
     ready = best.ready
     if best.candidate is EVERY_ANSWER and isinstance(ready, Additive) and not ready.sensitivity.exact:
         ready = replace(ready, sensitivity=proved(query, policy, loss.norm))
-    ours = not any(each.candidate.origin for each in offers)
-    if ours and (len(offers) == 1 or (coupled(policy) and best is offers[0])):
-        return ready  # what was chosen among those that look at the public facts says so itself
-    return chosen(ready, why)
+    gone = {name: reason for name, reason in left_out.items() if reason}
+    if len(offers) == 1 and not gone and not best.candidate.origin:
+        return ready
+    return chosen(ready, _why(best, offers, gone))
 
 
-def _best(offers: list[Offer]) -> tuple[Offer, str]:
-    """The offer with the least expected error, and a sentence with all figures."""
+def _best(offers: list[Offer], policy: Policy) -> Offer:
+    """The offer with the least expected error; of those that are hardly worse one that keeps the public facts, then the simplest."""
     order = ranked(offers, key=lambda offer: offer.error)
-    best = order[0]
-    if isinstance(best.ready, CubeNoise) and len(order) > 1 and order[1].error * CLEARLY <= best.error:
-        best = order[1]
-    simple = next(
-        (each for each in order if isinstance(each.ready, Additive) and not each.candidate.origin), None
-    )
-    if simple is not None and simple.error * CLEARLY <= best.error:
-        best = simple
-    figures = ", ".join(offer.figure for offer in order)
-    why = f"Chosen by the expected sum of squared errors, without looking at the data: {figures}."
+    near = [each for each in order if each.error * CLEARLY <= order[0].error]
+    if isinstance(policy, Policy) and policy.constraints:
+        near = [each for each in near if each.ready.keeps_facts] or near
+    simple = [each for each in near if isinstance(each.ready, Additive) and not each.candidate.origin]
+    tables = [each for each in near if not isinstance(each.ready, CubeNoise)]
+    return (simple or tables or near)[0]
+
+
+def _why(best: Offer, offers: list[Offer], left_out: dict[str, str]) -> str:
+    """A sentence with all figures, and what was not tried."""
+    figures = list(dict.fromkeys(offer.figure for offer in ranked(offers, key=lambda offer: offer.error)))
+    why = f"Chosen by the expected sum of squared errors, without looking at the data: {', '.join(figures)}."
+    least = ranked(offers, key=lambda offer: offer.error)[0]
+    if best.ready.keeps_facts and best.ready.policy.constraints and not least.ready.keeps_facts:
+        why += " Of errors within 1 % of the least, one that keeps the public facts was taken."
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in left_out.items():
+        by_reason.setdefault(reason, []).append(repr(name))
+    if by_reason:
+        said = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in by_reason.items())
+        why += f" Not compared: {said}."
     if best.candidate.origin:
         why += f" It is the {best.candidate.origin}: {TRUST}."
-    return best, why
+    return why

@@ -32,8 +32,8 @@ from policygraph.errors import InputError, PolicyGraphError, RefusedError
 from policygraph.model.loss import Epsilon, Loss, Rho
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
-from policygraph.model.queries.cuboids import BlockQuery, CuboidQuery
-from policygraph.release.release import Randomness, Release, Table, plain, scaled
+from policygraph.model.queries.cuboids import CuboidQuery, SetQuery
+from policygraph.release.release import Basis, Errors, Randomness, Release, Table, scaled, share_of
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.proofs import CUT_SHORT, Proofs, current, proved
 from policygraph.version import __version__
@@ -49,6 +49,7 @@ __all__ = [
     "check_drawable",
     "check_loss",
     "chosen",
+    "counts_only",
     "marked",
     "noise_for",
 ]
@@ -62,6 +63,8 @@ MOST_CUBE_CELLS = 500_000_000
 RECORD_WORK = 5 * SECOND
 """For the certificate of the query itself in a record, where no noise is scaled to it: a bound will do."""
 
+MOST_LOOKED_AT = 10_000_000
+"""Entries of a query that are looked at to see whether one is negative."""
 MOST_LISTED = 100_000
 """Up to so many rows of a release are taken to share no labels."""
 
@@ -143,6 +146,11 @@ class Calibrated(ABC):
         return bool(getattr(self, "_cut_short", False)) or (proof is not None and proof.cut_short)
 
     @property
+    def keeps_facts(self) -> bool:
+        """Whether what is published meets the public facts of the policy, whatever the noise is."""
+        return False
+
+    @property
     def centre(self) -> Query | None:
         """What an output starts with, but for the noise; None when that is no query."""
         return self.query
@@ -212,6 +220,14 @@ class Calibrated(ABC):
             for at, part in enumerate(self.query.parts)
         )
 
+    def _by_part(self, errors: Errors) -> list[Errors]:
+        """Errors of all answers, in their integers, part by part in the units users see."""
+        both = [np.asarray(e, dtype=np.float64) for e in (errors.deviation, errors.within_95)]
+        return [
+            Errors(self._of_part(both[0], at), self._of_part(both[1], at), errors.basis)
+            for at in range(len(self.query.parts))
+        ]
+
     def _of_part(self, errors: Floats, part: int) -> float | Floats:
         """Errors of the values of a part, of those of all answers in their integers; one number where they are equal."""
         start = sum(p.height for p in self.query.parts[:part])
@@ -234,24 +250,85 @@ class Calibrated(ABC):
         """
         return rng.run(self, data)
 
+    @property
+    def rests_on(self) -> Basis:
+        """What :meth:`deviation` and :meth:`within_95` rest on; ``"exact"`` by default."""
+        return "exact"
+
+    def errors_of(self, points: Any) -> Sequence[Errors]:
+        """What is stated of the errors of the values of each part that are published for an output of the gate.
+
+        Notes
+        -----
+        By default :meth:`deviation` and :meth:`within_95`, which know no noisy number. A mechanism whose values are biased states the errors of what
+        it publishes instead (``policygraph.estimation.errors`` simulates them from the noisy numbers). Post-processing: it must never fail.
+        """
+        return [
+            Errors(self.deviation(at), self.within_95(at), self.rests_on)
+            for at in range(len(self.query.parts))
+        ]
+
+    def joint_bound(self, delta: Any) -> list[float | Floats]:
+        """What all published values will be within of the truth at once, with probability at least 1 - delta; known before anything is spent.
+
+        Parameters
+        ----------
+        delta
+            A probability between 0 and 1.
+
+        Returns
+        -------
+        list
+            For each part one number, or an array with one for each value.
+
+        Raises
+        ------
+        RefusedError
+            For mechanisms of which no joint bound is proved.
+        """
+        share_of(delta)
+        raise RefusedError(
+            f"no joint bound is proved for {self.mechanism} before it is run: expected noise on the answers or on edges, or a cube that is linear in its noise. "
+            "A released cube has one, whatever it was made of: release.joint_bound(delta).",
+            code="release.joint",
+            value=self.mechanism,
+        )
+
     def publish(self, points: Any, randomness: Randomness) -> Release:
         """Make a release of one output of the gate (post-processing)."""
+        return self.released(points, randomness, self.errors_of(points))
+
+    def released(
+        self, answers: Any, randomness: Randomness, errors: Sequence[Errors], unbiased: Any = None
+    ) -> Release:
+        """Make a release of answers, in units of their integers, with their errors; and with unbiased answers where these are biased."""
         tables, parts, start = [], [], 0
-        for at, part in enumerate(self.query.parts):
-            factor = self.factor(at)
-            values = scaled(points[start : start + part.height], factor)
+        for at, (part, stated) in enumerate(zip(self.query.parts, errors, strict=True)):
+            factor, piece = self.factor(at), slice(start, start + part.height)
+            values = scaled(answers[piece], factor)
+            beside = None if unbiased is None else scaled(unbiased[piece], factor)
             start += part.height
-            deviation, within = self.deviation(at), self.within_95(at)
             labels = tuple(self.query.part_labels(at))
-            tables.append(Table(part.name, part.columns, labels, values, deviation, within))
+            tables.append(
+                Table(
+                    part.name,
+                    part.columns,
+                    labels,
+                    values,
+                    stated.deviation,
+                    stated.within_95,
+                    beside,
+                    stated.basis,
+                )
+            )
             parts.append(
                 {
                     "name": part.name,
                     "columns": list(part.columns),
                     "height": part.height,
-                    "integer": factor.denominator == 1 and np.asarray(points).dtype.kind in "iu",
-                    "standard_deviation": plain(deviation),
-                    "within_95": plain(within),
+                    "integer": factor.denominator == 1 and np.asarray(answers).dtype.kind in "iu",
+                    **stated.to_json(),
+                    **({} if beside is None else {"unbiased": True}),
                 }
             )
         return Release(tuple(tables), self.record(randomness, parts))
@@ -261,13 +338,14 @@ class Calibrated(ABC):
 
         Notes
         -----
-        All that a record says beside the numbers is made here once, before the charge: what can fail in it fails now. A value takes eight bytes;
+        All that a record says beside the numbers is made here once, before the charge: what can fail in it fails now. A value takes eight bytes, and so do an
+        unbiased one beside it and each of its two errors where they differ from cell to cell;
         labels and errors repeat, and are stored once and by number, but in small tables they are counted in full. Should a release be larger all the same,
         and the disk be full just then, its charge waits with its key.
         """
         record = len(json.dumps(self.record(randomness, []), ensure_ascii=False).encode())
         columns = max((len(part.columns) for part in self.query.parts), default=0)
-        each = 96 + 48 * columns if rows <= MOST_LISTED else 20 + 6 * columns
+        each = 120 + 48 * columns if rows <= MOST_LISTED else 44 + 6 * columns
         return 4 * record + (1 << 12) * (16 + len(self.query.parts)) + each * rows
 
     @cached_property
@@ -278,7 +356,7 @@ class Calibrated(ABC):
         return _of_query(self.query, self.policy, self.loss)
 
     def record(self, randomness: Randomness, parts: list[dict[str, Any]]) -> dict[str, Any]:
-        """Provenance of a release: nothing in it depends on the data."""
+        """Provenance of a release: nothing in it depends on the data but through the published numbers."""
         warning = [] if randomness.private else [randomness.description]
         certificate = self.recorded_certificate
         cut = self.cut_short or current().cut_short
@@ -432,6 +510,16 @@ def check_answers(ready: Calibrated, query: Query, policy: Policy, loss: Loss) -
     return ready
 
 
+def counts_only(query: Query) -> bool:
+    """Whether no answer can be negative, as far as that is seen at once: cells, tables and other sums of counts."""
+    if query.is_identity or isinstance(query, CuboidQuery):
+        return True
+    if query.height * query.domain.size > MOST_LOOKED_AT:
+        return False
+    entries = query.columns(np.arange(query.domain.size))
+    return not entries.nnz or bool(entries.min() >= 0)
+
+
 def answer_parts(query: Query, cells: Floats) -> Floats:
     """Answer a query from cells that need not be whole, in units of the query.
 
@@ -469,7 +557,7 @@ def certified(
     if query.needs_values and not values:
         query.answer(())
     # Cuboids are held table by table and have sensitivities in closed form, so that only memory limits their number.
-    most = MOST_CUBE_CELLS if isinstance(query, (CuboidQuery, BlockQuery)) else MOST_ANSWERS
+    most = MOST_CUBE_CELLS if isinstance(query, SetQuery) else MOST_ANSWERS
     if listed and query.height > most:
         raise RefusedError(
             f"{query!r} has {query.height:,} answers: expected at most {most:,}. Ask for sums of cells, such as "

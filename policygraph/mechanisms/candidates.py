@@ -10,21 +10,23 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from policygraph.effort import SECOND
 from policygraph.errors import InputError, PolicyGraphError, RefusedError, shown
+from policygraph.mechanisms.adaptive.mechanism import AdaptiveCube
 from policygraph.mechanisms.additive import Additive, for_loss
 from policygraph.mechanisms.base import Calibrated, Mechanism, chosen
-from policygraph.mechanisms.constrained.choice import choose as choose_with_facts
-from policygraph.mechanisms.constrained.mechanism import Confined, Fitted, Kernel
+from policygraph.mechanisms.constrained.mechanism import Fitted, Kernel, hopeless
 from policygraph.mechanisms.cube.mechanism import Cube
 from policygraph.mechanisms.measured import Measured
 from policygraph.mechanisms.partitioned.mechanism import Partitioned
 from policygraph.mechanisms.partitioned.partitioners import Matchings
+from policygraph.mechanisms.residuals.mechanism import Residuals
 from policygraph.mechanisms.statistics import StatisticNoise
 from policygraph.mechanisms.strategy.mechanism import MatrixMechanism
 from policygraph.mechanisms.strategy.workload import intervals
+from policygraph.mechanisms.transformed.adaptive import Adaptive
 from policygraph.mechanisms.transformed.mechanism import (
     TransformedConsistent,
     TransformedGaussian,
@@ -38,22 +40,22 @@ from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.model.queries.matrices import MatrixQuery
 from policygraph.model.queries.measures import MeasureQuery
 from policygraph.model.queries.network_statistics import NetworkStatistic
+from policygraph.model.queries.products import ProductQuery
 from policygraph.model.queries.workloads import BoxQuery
 from policygraph.sensitivity.proofs import proved
 from policygraph.transforms.incidence.base import graph_of
-from policygraph.transforms.incidence.tree import LineTransform, is_forest
+from policygraph.transforms.incidence.tree import LineTransform
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "policygraph.mechanisms"
 """The group of entry points under which distributions offer mechanisms."""
-EDGES = 200_000
-"""Most edges of a graph with cycles on which noise is considered."""
 ENTRIES = 20_000_000
 """Most numbers of answers times cells for which the error of noise on edges is computed."""
 STRATEGY_CELLS = 1 << 16
-EVALUATIONS = 120
+SEARCHED_CELLS, SEARCHED_EDGES, EVALUATIONS = 1 << 10, 20_000, 120
+"""Beyond so many cells, or edges of the policy graph, a strategy for ranges is searched with so many evaluations, fewer than when it is asked for by name."""
 PLAIN_WORK = 3 * SECOND
 """For the sensitivity of the answers themselves; a bound is computed again in full if they are measured in the end."""
 CUBE_TABLES = 256
@@ -63,8 +65,16 @@ TRUST = "that it keeps the loss rests on its authors"
 MATCHED_CELLS = 1024
 """Most cells for which partitions by matching all pairs are compared: a run takes seconds beyond."""
 
+FITTED_CELLS, FITTED_ANSWERS = 400, 1_000
+"""Up to so many cells and answers noise inside what public facts leave free is considered, in exact linear algebra; tables have the cube beyond."""
+FREE_NUMBERS = 60
+"""More free numbers than this are not measured one by one: with many of them the fit is the better choice."""
+TIED_CELLS = 36
+"""Most cells for which strategies are certified under public facts that couple records: each takes a search."""
+
 Test = Callable[[Query, Policy, Loss], bool]
 Maker = Callable[[Query, Policy, Loss], Mechanism]
+Reason = Callable[[Query, Policy, Loss], str]
 
 
 def _always(query: Query, policy: Policy, loss: Loss) -> bool:
@@ -93,9 +103,11 @@ class Candidate:
     words
         What the sentence on a choice calls it: a text, or a function of the calibrated mechanism.
     calibrate
-        How ``auto`` calibrates it, where that is not ``mechanism(...).calibrate``; None from it for "does not apply".
-    worth
-        Whether it is worth calibrating beside what others, before it in the list, have calibrated: for what takes long.
+        How ``auto`` calibrates it, where that is not ``mechanism(...).calibrate``: from query, policy, loss and what others, before it in the list, have calibrated.
+        A text from it says why it is left out; None, that it does not apply.
+    left_out
+        Why ``auto`` does not try it where comparisons list it with an expected error; empty where it does not apply, or where its error depends on the
+        data.
     origin
         The plug-in that it comes from; empty for those of the library.
     """
@@ -105,15 +117,24 @@ class Candidate:
     accepts: Test = _always
     listed: Test | None = None
     words: str | Callable[[Calibrated], str] = ""
-    calibrate: Callable[[Query, Policy, Loss], Calibrated | None] | None = None
-    worth: Callable[[Policy, Sequence[Calibrated]], bool] | None = None
+    calibrate: Callable[[Query, Policy, Loss, Sequence[Calibrated]], Calibrated | str | None] | None = None
+    left_out: Reason | None = None
     origin: str = ""
 
-    def make(self, query: Query, policy: Policy, loss: Loss) -> Calibrated | None:
+    def make(
+        self, query: Query, policy: Policy, loss: Loss, others: Sequence[Calibrated] = ()
+    ) -> Calibrated | str | None:
         """Calibrate it as ``auto`` does."""
         if self.calibrate is not None:
-            return self.calibrate(query, policy, loss)
+            return self.calibrate(query, policy, loss, others)
         return self.mechanism(query, policy, loss).calibrate(query, policy, loss)
+
+    def reason(self, query: Query, policy: Policy, loss: Loss) -> str:
+        """Why ``auto`` does not try it although comparisons list it; empty where there is nothing to say."""
+        plain = _plain_policy(query, policy, loss)
+        if self.left_out is None or not plain or not self.is_listed(query, policy, loss):
+            return ""
+        return self.left_out(query, policy, loss)
 
     def is_listed(self, query: Query, policy: Policy, loss: Loss) -> bool:
         """Whether comparisons list it."""
@@ -167,47 +188,139 @@ def _independent(query: Query, policy: Policy, loss: Loss) -> bool:
     return _counts(query) and not coupled(policy)
 
 
-def _cheaply_proved(query: Query, policy: Policy, loss: Loss) -> Calibrated:
-    return for_loss(loss).calibrate(query, policy, loss, proved(query, policy, loss.norm, PLAIN_WORK))
+def _every_answer(query: Query, policy: Policy, loss: Loss, others: Sequence[Calibrated]) -> Calibrated:
+    # Where records are coupled, others build on the certificate of the answers, so that it is made in full at once.
+    proof = proved(query, policy, loss.norm, None if coupled(policy) else PLAIN_WORK)
+    return for_loss(loss).calibrate(query, policy, loss, proof)
 
 
-def _keeping_facts(query: Query, policy: Policy, loss: Loss) -> Calibrated | None:
-    """The best of those that look at the public facts; where these couple no records, only if it keeps them."""
-    found = choose_with_facts(query, policy, loss)
-    return found if coupled(policy) or isinstance(found, Confined) else None
+def _few_for_facts(query: Query, policy: Policy, loss: Loss) -> bool:
+    """Whether there are public facts, and few enough cells to compute what they leave free."""
+    return (
+        _with_facts(query, policy, loss)
+        and policy.domain.size <= FITTED_CELLS
+        and query.height <= FITTED_ANSWERS
+    )
+
+
+def _with_facts(query: Query, policy: Policy, loss: Loss) -> bool:
+    return _counts(query) and bool(policy.constraints) and policy.definition != "edges"
+
+
+def _many_for_facts(query: Query, policy: Policy, loss: Loss) -> str:
+    if not _with_facts(query, policy, loss):
+        return ""
+    return f"tried for at most {FITTED_CELLS} cells and {FITTED_ANSWERS:,} answers"
+
+
+def _fitted(over: Literal["answers", "cells"]) -> Any:
+    def calibrate(
+        query: Query, policy: Policy, loss: Loss, others: Sequence[Calibrated]
+    ) -> Calibrated | None:
+        try:
+            ready = Fitted(over).calibrate(query, policy, loss)
+        except InputError:
+            return None  # the facts determine all answers
+        # Facts that do not bind what is measured leave the noise as it is.
+        return ready if ready.free.rank < len(ready.free.basis) else None
+
+    return calibrate
+
+
+def _free_numbers(
+    query: Query, policy: Policy, loss: Loss, others: Sequence[Calibrated]
+) -> Calibrated | str | None:
+    try:
+        free = Kernel().lattice(query, policy, loss)
+    except InputError:
+        return None  # the facts determine all answers
+    if others and free.rank > FREE_NUMBERS:
+        return f"{free.rank} free numbers are too many to certify"
+    if others and hopeless(free, others, policy):
+        return "a known pair of neighbours makes it more"
+    return Kernel().on(free, query, policy, loss)
 
 
 def _few_edges(query: Query, policy: Policy, loss: Loss) -> bool:
-    """Whether the graph has few edges or no cycle, and the error is cheap to compute."""
+    """Whether the error of noise on the edges, or on those of a spanning forest, is cheap to compute."""
     if not _independent(query, policy, loss) or not isinstance(policy.domain, Domain):
         return False
     graph = graph_of(policy)
     # Where records only appear and vanish, the edges are the cells: the same noise for cells, one of the strategies for ranges.
     if graph.rule.n_edges == 0 and (query.is_identity or range_like(query)):
         return False
-    if graph.n_edges > EDGES and not is_forest(graph):
-        return False
     simple = query.is_identity or (isinstance(query, BoxQuery) and LineTransform.accepts(policy))
     return simple or query.height * policy.domain.size <= ENTRIES
 
 
-def _few_cells(query: Query, policy: Policy, loss: Loss) -> bool:
+def _many_edges(query: Query, policy: Policy, loss: Loss) -> str:
+    if not _independent(query, policy, loss) or graph_of(policy).rule.n_edges == 0:
+        return ""
+    return f"tried for at most {ENTRIES:,} cells times answers"
+
+
+def _table(query: Query, policy: Policy, loss: Loss) -> bool:
+    return _counts(query) and isinstance(policy.domain, Domain)
+
+
+def _from_cells(query: Query, policy: Policy, loss: Loss) -> bool:
+    """Whether to consider noise on the cells for a query of sums."""
+    return (
+        _table(query, policy, loss)
+        and not query.is_identity
+        and policy.domain.size <= STRATEGY_CELLS
+        and query.height * policy.domain.size <= ENTRIES
+    )
+
+
+def _many_cells(query: Query, policy: Policy, loss: Loss) -> str:
+    if not _table(query, policy, loss) or query.is_identity or query.domain.size > STRATEGY_CELLS:
+        return ""  # there comparisons do not weigh it either
+    return f"tried for at most {ENTRIES:,} cells times answers"
+
+
+def _searched(query: Query, policy: Policy, loss: Loss) -> bool:
+    """Whether to search a strategy at length: while that is quick, and where it can be better.
+
+    For single cells that may only appear and vanish no strategy is better than noise on them: the error of A is at least the
+    sum of S^2 / |a_j|^2 over its columns, none of which is longer than its sensitivity S.
+    """
+    if not _table(query, policy, loss) or not _one_table(query, policy, loss):
+        return False
+    if coupled(policy):
+        return policy.domain.size <= TIED_CELLS and query.height <= FITTED_ANSWERS
+    if query.is_identity and graph_of(policy).rule.n_edges == 0:
+        return False
+    return (
+        policy.domain.size <= SEARCHED_CELLS
+        and graph_of(policy).n_edges <= SEARCHED_EDGES
+        and query.height <= SEARCHED_CELLS**2 // policy.domain.size
+    )
+
+
+def _ranges(query: Query, policy: Policy, loss: Loss) -> bool:
     return (
         _independent(query, policy, loss)
         and isinstance(policy.domain, Domain)
         and policy.domain.size <= STRATEGY_CELLS
-        and not query.is_identity
+        and range_like(query)
+        and not _searched(query, policy, loss)
     )
 
 
-def _sums_of_cells(query: Query, policy: Policy, loss: Loss) -> bool:
-    if not _few_cells(query, policy, loss) or range_like(query):
-        return False
-    return graph_of(policy).rule.n_edges > 0 and query.height * policy.domain.size <= ENTRIES
+def _not_searched(query: Query, policy: Policy, loss: Loss) -> str:
+    if not _table(query, policy, loss) or policy.domain.size > STRATEGY_CELLS:
+        return ""  # there comparisons do not weigh it either
+    if coupled(policy):
+        return f"certified under such public facts for at most {TIED_CELLS} cells"
+    if query.is_identity and graph_of(policy).rule.n_edges == 0:
+        return ""
+    return f"searched at length for at most {SEARCHED_CELLS:,} cells and {SEARCHED_EDGES:,} edges"
 
 
-def _ranges(query: Query, policy: Policy, loss: Loss) -> bool:
-    return _few_cells(query, policy, loss) and range_like(query)
+def _not_plain(query: Query, policy: Policy, loss: Loss) -> str:
+    """The short search for ranges tries all plain strategies."""
+    return "" if _ranges(query, policy, loss) else _not_searched(query, policy, loss)
 
 
 def _sets(query: Query) -> Sequence[tuple[str, ...]]:
@@ -220,32 +333,47 @@ def _one_table(query: Query, policy: Policy, loss: Loss) -> bool:
     return len(sets) < 2 or len({name for names in sets for name in names}) < 2
 
 
-def _several_tables(query: Query, policy: Policy, loss: Loss) -> bool:
-    """Several tables of the same weight, and few enough for a choice within seconds.
+def _cube_of(query: Query, policy: Policy, loss: Loss) -> Mechanism:
+    """Several tables are measured by those that serve all of them best; one table as it is, to be fitted to public facts."""
+    return Cube() if len(_sets(query)) > 1 else Cube("all")
 
-    Tables count alike in a cube, whatever their sizes: counting cells alike would spend all accuracy on the largest table.
+
+def _tables(query: Query, policy: Policy, loss: Loss) -> bool:
+    """Several tables, or one under public facts."""
+    count = len(_sets(query))
+    return count > 1 or (count == 1 and bool(policy.constraints))
+
+
+def _few_tables(query: Query, policy: Policy, loss: Loss) -> bool:
+    """Several tables, few enough for a choice within seconds, or one under public facts.
+
+    Tables count alike in the choice of a cube, whatever their sizes: counting cells alike would spend all accuracy on the largest table.
     """
-    if not isinstance(query, CuboidQuery) or not 2 <= len(query.sets) <= CUBE_TABLES:
-        return False
-    return (
-        len(set(query.weights)) == 1
-        and len({name for names in query.sets for name in names}) <= CUBE_ATTRIBUTES
-    )
+    sets = _sets(query)
+    if len(sets) < 2:
+        return _tables(query, policy, loss)
+    return len(sets) <= CUBE_TABLES and len({name for names in sets for name in names}) <= CUBE_ATTRIBUTES
 
 
-def _cube(query: Query, policy: Policy, loss: Loss) -> Calibrated | None:
+def _by_order(query: Query, policy: Policy, loss: Loss) -> bool:
+    """Tables in which attributes are asked by prefixes or ranges."""
+    return isinstance(query, ProductQuery) and all(f.kind != "rows" for f in query.factors.values())
+
+
+def _many_tables(query: Query, policy: Policy, loss: Loss) -> str:
+    return f"tried for at most {CUBE_TABLES} tables of {CUBE_ATTRIBUTES} attributes"
+
+
+def _cube(query: Query, policy: Policy, loss: Loss, others: Sequence[Calibrated]) -> Calibrated | str | None:
+    if len(_sets(query)) > 1 and coupled(policy):
+        # A search for the sensitivity of other tables would take long where that of these needs one.
+        proof = next((each.sensitivity for each in others if isinstance(each, Additive)), None)
+        if proof is None or not proof.method.startswith("closed form"):
+            return "its sensitivity under these public facts would need a search"
     try:
-        return Cube().calibrate(query, policy, loss)
+        return _cube_of(query, policy, loss).calibrate(query, policy, loss)
     except InputError:
         return None  # nobody asked for a cube: a failure to make one is not an error
-
-
-def _closed_form(policy: Policy, made: Sequence[Calibrated]) -> bool:
-    """Under facts that couple records, only where sensitivities have a closed form: a search for another would take long."""
-    if not coupled(policy):
-        return True
-    proof = made[0].sensitivity if made else None
-    return proof is not None and proof.power != 0 and proof.method.startswith("closed form")
 
 
 def _words_on_edges(ready: Calibrated) -> str:
@@ -257,23 +385,37 @@ def _words_on_strategy(ready: Any) -> str:
     return f"noise on {ready.strategy.height:,} other numbers ({ready.strategy.describe()})"
 
 
-def _words_with_facts(ready: Calibrated) -> str:
-    return "noise on every answer" if isinstance(ready, Additive) else "noise that keeps the public facts"
+def _words_on_free(ready: Any) -> str:
+    count = ready.free.rank
+    return f"noise on the {count} free number{'' if count == 1 else 's'}"
+
+
+def _words_on_cube(ready: Calibrated) -> str:
+    if len(_sets(ready.query)) > 1:
+        return "a cube of tables that agree"
+    return "noise on every answer and a fit to the public facts in fractions"
 
 
 def _pure(query: Query, policy: Policy, loss: Loss) -> bool:
     return isinstance(loss, Epsilon)
 
 
+def _has_facts(query: Query, policy: Policy, loss: Loss) -> bool:
+    return bool(policy.constraints)
+
+
 EVERY_ANSWER = Candidate(
     "every answer",
     lambda query, policy, loss: for_loss(loss),
-    _independent,
+    lambda query, *_: _counts(query),
     _always,
     "noise on every answer",
-    _cheaply_proved,
+    _every_answer,
 )
 """The simplest of all, which others have to beat clearly."""
+
+ADAPTIVE = Candidate("adaptive", lambda *_: Adaptive(), _never, _always)
+"""What is published where counts should be non-negative."""
 
 CANDIDATES: tuple[Candidate, ...] = (
     Candidate("measure", lambda *_: Measured(), lambda query, *_: isinstance(query, MeasureQuery), _never),
@@ -282,14 +424,6 @@ CANDIDATES: tuple[Candidate, ...] = (
         lambda *_: StatisticNoise(),
         lambda query, *_: isinstance(query, NetworkStatistic),
         _never,
-    ),
-    Candidate(
-        "facts",
-        lambda *_: Fitted(),
-        lambda query, policy, _: _counts(query) and bool(policy.constraints),
-        _never,
-        _words_with_facts,
-        _keeping_facts,
     ),
     EVERY_ANSWER,
     Candidate(
@@ -300,18 +434,42 @@ CANDIDATES: tuple[Candidate, ...] = (
         _few_edges,
         _always,
         _words_on_edges,
+        left_out=_many_edges,
     ),
     Candidate("edges, consistent", lambda *_: TransformedConsistent(), _never, _always),
+    ADAPTIVE,
     Candidate(
         "cells",
         lambda *_: MatrixMechanism("identity", over="cells"),
-        _sums_of_cells,
+        _from_cells,
         _always,
         _words_on_strategy,
+        left_out=_many_cells,
     ),
-    Candidate("tree", lambda *_: MatrixMechanism("tree"), _never, _one_table),
-    Candidate("wavelet", lambda *_: MatrixMechanism("wavelet"), _never, _one_table),
-    Candidate("optimised strategy", lambda *_: MatrixMechanism("optimised"), _never, _one_table),
+    Candidate(
+        "tree",
+        lambda *_: MatrixMechanism("tree"),
+        _searched,
+        _one_table,
+        _words_on_strategy,
+        left_out=_not_plain,
+    ),
+    Candidate(
+        "wavelet",
+        lambda *_: MatrixMechanism("wavelet"),
+        _searched,
+        _one_table,
+        _words_on_strategy,
+        left_out=_not_plain,
+    ),
+    Candidate(
+        "optimised strategy",
+        lambda *_: MatrixMechanism("optimised"),
+        _searched,
+        _one_table,
+        _words_on_strategy,
+        left_out=_not_searched,
+    ),
     Candidate(
         "quickly optimised strategy",
         lambda *_: MatrixMechanism(evaluations=EVALUATIONS),
@@ -327,19 +485,50 @@ CANDIDATES: tuple[Candidate, ...] = (
         _never,
         lambda query, policy, loss: isinstance(loss, Epsilon) and query.domain.size <= MATCHED_CELLS,
     ),
-    Candidate("free numbers", lambda *_: Kernel(), _never, lambda _, policy, __: bool(policy.constraints)),
     Candidate(
-        "fitted to the facts", lambda *_: Fitted(), _never, lambda _, policy, __: bool(policy.constraints)
+        "fitted to the facts",
+        lambda *_: Fitted(),
+        _few_for_facts,
+        _has_facts,
+        "noise on every answer and a fit to the public facts",
+        _fitted("answers"),
+        _many_for_facts,
+    ),
+    Candidate(
+        "cells fitted to the facts",
+        lambda *_: Fitted("cells"),
+        lambda query, policy, loss: not query.is_identity and _few_for_facts(query, policy, loss),
+        lambda query, policy, _: not query.is_identity and bool(policy.constraints),
+        "noise on every cell and a fit to the public facts",
+        _fitted("cells"),
+        _many_for_facts,
+    ),
+    Candidate(
+        "free numbers",
+        lambda *_: Kernel(),
+        _few_for_facts,
+        _has_facts,
+        _words_on_free,
+        _free_numbers,
+        _many_for_facts,
     ),
     Candidate(
         "cube",
-        lambda *_: Cube(),
-        _several_tables,
-        lambda query, *_: len(_sets(query)) > 1,
-        "a cube of tables that agree",
+        _cube_of,
+        _few_tables,
+        _tables,
+        _words_on_cube,
         _cube,
-        _closed_form,
+        _many_tables,
     ),
+    Candidate(
+        "residuals",
+        lambda *_: Residuals(),
+        _by_order,
+        words="noise on residuals that are fitted to prefixes and ranges",
+    ),
+    # What it errs depends on the data, so that it is taken by name only.
+    Candidate("adaptive-cube", lambda *_: AdaptiveCube(), _never, lambda query, *_: len(_sets(query)) > 1),
 )
 """Those of the library, in the order of comparisons; of equals ``auto`` takes the first."""
 
@@ -351,7 +540,7 @@ def candidates() -> Iterator[Candidate]:
 
     Examples
     --------
-    >>> [each.name for each in candidates()][3:5]
+    >>> [each.name for each in candidates()][2:4]
     ['every answer', 'edges']
     """
     yield from CANDIDATES
@@ -498,7 +687,7 @@ def _adopted(given: Candidate, origin: str, version: str = "") -> Candidate:
         accepts=accepts,
         listed=accepts,
         calibrate=None,
-        worth=None,
+        left_out=None,
         origin=origin + version,
     )
 

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from policygraph.distributions.sums import linear_within
 from policygraph.errors import DataError, InputError, RefusedError
-from policygraph.estimation.cubes.errors import factors_at, within_95
+from policygraph.estimation.cubes.errors import factors_at
 from policygraph.estimation.cubes.least_squares import fit
 from policygraph.estimation.measures import MeasureRelease, average_table
 from policygraph.exact import show
@@ -28,7 +29,7 @@ from policygraph.mechanisms.base import (
     check_drawable,
 )
 from policygraph.mechanisms.cube.strategies import strategy_named
-from policygraph.model.loss import Loss
+from policygraph.model.loss import Epsilon, Loss
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query, fingerprint
 from policygraph.model.queries.cuboids import CuboidQuery
@@ -111,7 +112,12 @@ class MeasuredNoise(BuiltOnAdditive):
         return float(np.sqrt(self._square(part) * self.noise.variance))
 
     def within_95(self, part: int) -> float:
-        return within_95(self._square(part), self.noise.distribution, float(self.inner.parameter))
+        return self._reach(self._square(part))
+
+    def _reach(self, square: float) -> float:
+        """What 95 % of a combination of noises of this squared length stays within: proportional to its length."""
+        laplace = isinstance(self.loss, Epsilon)
+        return float(linear_within(square, float(self.inner.parameter), laplace=laplace))
 
     def factor(self, part: int) -> Fraction:
         return Fraction(1)
@@ -176,7 +182,7 @@ class MeasuredNoise(BuiltOnAdditive):
     def publish(self, points: Ints, randomness: Randomness) -> MeasureRelease:
         sums, counts = self.estimates(points)
         middle = float(self.query.measure.middle)
-        reach = within_95(1.0, self.noise.distribution, float(self.inner.parameter))
+        reach = self._reach(1.0)
         tables: list[Table] = []
         parts: list[dict[str, Any]] = []
 

@@ -24,11 +24,13 @@ from policygraph.model.loss import Epsilon, Loss
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.cuboids import CuboidQuery
-from policygraph.release.release import Randomness, Release, Table
+from policygraph.release.release import Errors, Randomness, Release, Table, joint_quantile
 from policygraph.sensitivity.certificate import Sensitivity
 
 MOST_SHOWN = 10_000_000
 """Most empty cells that may be expected to pass the threshold."""
+FARTHEST = 4_000.0
+"""Noise that is reached with a probability below exp of minus this is not expected in any number of cells that can be named."""
 MOST_CODED = 1_000_000
 """Most cells of a table that an audit looks at as a whole."""
 
@@ -102,8 +104,11 @@ class SparseNoise(BuiltOnAdditive):
             codes = points[:, at]
             labels.append(codes if isinstance(given, range) else _labels(given)[codes])
         part = self.query.parts[0]
-        deviation, within = self.deviation(0), self.within_95(0)
-        table = Table(part.name, part.columns, tuple(labels), points[:, -1].copy(), deviation, within)
+        errors = self.listed_errors(points[:, -1])
+        stated = errors.deviation, errors.within_95
+        table = Table(
+            part.name, part.columns, tuple(labels), points[:, -1].copy(), *stated, errors=errors.basis
+        )
         record = self.record(
             randomness,
             [
@@ -112,8 +117,7 @@ class SparseNoise(BuiltOnAdditive):
                     "columns": list(part.columns),
                     "height": len(points),
                     "integer": True,
-                    "standard_deviation": deviation,
-                    "within_95": within,
+                    **errors.to_json(),
                 }
             ],
         )
@@ -124,6 +128,38 @@ class SparseNoise(BuiltOnAdditive):
         }
         return Release((table,), record)
 
+    def listed_errors(self, values: Ints) -> Errors:
+        """Errors of listed counts: where more than one in a hundred listed cells of this size may be empty ones, ranges reach down to 0.
+
+        Notes
+        -----
+        Counts are listed because they are large, and their noise with them. How many empty cells are expected at or above a count is known without data.
+        """
+        if self.tail is None:
+            return Errors(0.0, 0.0)
+        sizes = np.unique(values)
+        order = np.sort(values)
+        low, high = 0, len(sizes)
+        while low < high:
+            middle = (low + high) // 2
+            expected = self._empty_beyond(int(sizes[middle]))
+            above = len(order) - int(np.searchsorted(order, sizes[middle]))
+            low, high = (low, middle) if expected <= above / 100 else (middle + 1, high)
+        first = int(sizes[low]) if low < len(sizes) else int(order[-1]) + 1 if len(order) else 0
+        doubtful = values < first
+        width = joint_quantile(self.noise.distribution, self.inner.parameter, Fraction(1, 40))
+        deviation = np.hypot(float(np.sqrt(self.noise.variance)), np.where(doubtful, values, 0.0))
+        return Errors(
+            deviation, np.where(doubtful, np.maximum(values, width), width).astype(np.float64), "bound"
+        )
+
+    def _empty_beyond(self, size: int) -> float:
+        """How many empty cells are expected at or above a count; none where that is less than any float, which takes no digits to know."""
+        parameter = float(self.inner.parameter)
+        rate = size / parameter if isinstance(self.loss, Epsilon) else size / parameter * size / 2
+        tail = None if rate > FARTHEST else tail_of(self.loss, self.inner.parameter, size)
+        return 0.0 if tail is None else expected_passing(tail, prod(self.shape))
+
     def stages(self) -> Sequence[str]:
         lines = list(self.inner.stages())
         lines.append(
@@ -132,8 +168,8 @@ class SparseNoise(BuiltOnAdditive):
         )
         if self.tail is not None:
             lines.append(
-                f"If all cells were empty, {self.spurious:.4g} of them would be expected in the list. Stated deviations are those of the noise "
-                "before the threshold; counts in the list are those that were not small, and tend to be too large."
+                f"If all cells were empty, {self.spurious:.4g} of them would be expected in the list. Counts in the list are those that were not "
+                "small, and tend to be too large: where more than one in a hundred listed counts of a size may be of an empty cell, stated ranges reach down to 0."
             )
         return lines
 

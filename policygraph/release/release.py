@@ -14,14 +14,16 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, Literal, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from policygraph.arrow import to_arrow, to_numpy
+from policygraph.distributions import gaussian_quantile, laplace_quantile
 from policygraph.documents import MALFORMED, parse_json
-from policygraph.errors import InputError, PolicyGraphError
+from policygraph.errors import InputError, PolicyGraphError, RefusedError
+from policygraph.exact import as_fraction
 from policygraph.model.loss import Loss, loss_from_json
 from policygraph.model.node_privacy import NodePrivacy
 from policygraph.model.policy import Policy
@@ -32,7 +34,11 @@ from policygraph.sensitivity.certificate import Sensitivity
 
 NOT_PRIVATE = "NOT PRIVATE: the noise came from a seeded source and can be recomputed"
 METADATA = b"policygraph"
+UNBIASED, ERRORS = "unbiased", "errors"
+"""Columns of files that have them only where some value is biased, and where some stated error is not exact."""
 Floats = npt.NDArray[np.float64]
+Basis = Literal["exact", "bound", "simulated"]
+"""What stated errors rest on: the exact distribution of the noise, a proved bound, or simulation from published numbers."""
 Part = TypeVar("Part")
 JSON_VALUES = 100_000
 """Tables with more numbers than this are left out of release.json and stand in the Parquet file only."""
@@ -60,6 +66,37 @@ class Randomness:
 
 
 @dataclass(frozen=True)
+class Errors:
+    """What is stated of the errors of the published values of one table.
+
+    Attributes
+    ----------
+    deviation
+        Root of the mean squared error of a published value, its bias included; one number, or an array with one for each.
+    within_95
+        With 95 % the truth is within this of the published value.
+    basis
+        ``"exact"``: both follow from the distribution of the noise, and ranges are rounded up. ``"bound"``: ranges are proved to hold, and are wider than they
+        need to be. ``"simulated"``: noise was drawn again around the published numbers, and the estimator was run again.
+    """
+
+    deviation: float | Floats
+    within_95: float | Floats
+    basis: Basis = "exact"
+
+    def to_json(self) -> dict[str, Any]:
+        """The errors as the record of a release holds them; of those that depend on published values, and have columns of their own, the largest."""
+        if self.basis != "exact":
+            largest = [float(np.max(e, initial=0.0)) for e in (self.deviation, self.within_95)]
+            return {"standard_deviation": largest[0], "within_95": largest[1], "errors": self.basis}
+        return {
+            "standard_deviation": plain(self.deviation),
+            "within_95": plain(self.within_95),
+            "errors": self.basis,
+        }
+
+
+@dataclass(frozen=True)
 class Table:
     """One released table.
 
@@ -74,9 +111,14 @@ class Table:
     values
         The noisy values: integers, or floats where the query has a unit or weight other than 1.
     deviation
-        Standard deviation of the noise of one value, or an array with one for each.
+        Standard deviation of one value, or an array with one for each; of biased values the root of the mean squared error.
     within_95
-        At least 95 % of the noise is no larger than this; one number, or an array with one for each value.
+        With 95 % the truth is within this of the value; one number, or an array with one for each value.
+    unbiased
+        Unbiased estimates, where the values are biased; None where they are not, or where there are none.
+    errors
+        What ``deviation`` and ``within_95`` rest on: ``"exact"``, ``"bound"`` or ``"simulated"`` (:class:`Errors`); None in releases that were
+        stored before this was said.
     """
 
     name: str
@@ -85,6 +127,8 @@ class Table:
     values: Any
     deviation: float | Floats
     within_95: float | Floats
+    unbiased: Any = None
+    errors: Basis | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain form, as JSON holds it."""
@@ -93,15 +137,19 @@ class Table:
             "name": self.name,
             "columns": {column: np.asarray(listed).tolist() for column, listed in labels},
             "values": np.asarray(self.values).tolist(),
+            **({} if self.unbiased is None else {"unbiased": np.asarray(self.unbiased).tolist()}),
             "standard_deviation": plain(self.deviation),
             "within_95": plain(self.within_95),
+            **({} if self.errors is None else {"errors": self.errors}),
         }
 
     def summary(self) -> str:
         """One line for people: how many values, and how noisy they are."""
+        word = "standard deviation" if self.unbiased is None else "root mean squared error"
+        basis = "" if self.errors in (None, "exact") else f" ({self.errors})"
         return (
-            f"{self.name}: {len(self.values):,} values, standard deviation {_range(self.deviation, '.4g')}, "
-            f"95 % within {_range(self.within_95, 'g')}"
+            f"{self.name}: {len(self.values):,} values, {word} {_range(self.deviation, '.4g')}, "
+            f"95 % within {_range(self.within_95, 'g')}{basis}"
         )
 
 
@@ -128,6 +176,9 @@ class Release:
 
     tables: tuple[Table, ...]
     record: Mapping[str, Any] = field(repr=False)
+
+    unbiased_column: ClassVar[str] = UNBIASED
+    """Column of unbiased values in files; empty for releases that write them by themselves."""
 
     @property
     def private(self) -> bool:
@@ -177,6 +228,45 @@ class Release:
         """What was done, one sentence for each stage."""
         return tuple(self.record["stages"])
 
+    def joint_bound(self, delta: Any) -> list[Any]:
+        """What all published values are within of the truth at once, with probability at least 1 - delta.
+
+        Parameters
+        ----------
+        delta
+            A probability between 0 and 1.
+
+        Returns
+        -------
+        list
+            For each table one number, or an array with one for each value.
+
+        Raises
+        ------
+        RefusedError
+            For releases of which no joint bound is proved.
+
+        Examples
+        --------
+        >>> import policygraph as pg
+        >>> domain = pg.Domain({"age": 3})
+        >>> made = pg.release(pg.queries.identity(domain), pg.Policy(domain), [5, 0, 2], epsilon=1, rng=pg.SeededRng(7))
+        >>> made.joint_bound("0.05")
+        [4.0]
+        """
+        chance = share_of(delta)
+        noise = self.record["noise"]
+        if self.record["mechanism"] not in ("Laplace", "Gaussian"):
+            raise RefusedError(
+                f"no joint bound is proved for a release by {self.record['mechanism']}: expected noise on the answers, or a cube.",
+                code="release.joint",
+                value=self.record["mechanism"],
+            )
+        count = sum(len(table.values) for table in self.tables)
+        each = joint_quantile(noise["distribution"], Fraction(noise["parameter"]), chance / max(1, count))
+        usual = Fraction(noise["variance"]) ** Fraction(1, 2) if noise["variance"] else 1.0
+        return [float(each * np.max(table.deviation, initial=0.0) / float(usual)) for table in self.tables]
+
     def values(self, table: int | str = 0) -> Any:
         """Noisy values of one table, by number or name."""
         return self._find(table).values
@@ -215,6 +305,8 @@ class Release:
         pieces = []
         # Whole numbers beside others become floats as they are: the engine would refuse those beyond 2^53.
         mixed = len({np.asarray(table.values).dtype.kind for table in tables}) > 1
+        biased = self.unbiased_column and any(table.unbiased is not None for table in tables)
+        told = any(table.errors not in (None, "exact") for table in tables)
         for table in tables:
             height = len(table.values)
             columns: dict[str, Any] = {}
@@ -230,6 +322,11 @@ class Release:
             )
             columns[_free("standard_deviation", names)] = to_arrow(np.full(height, table.deviation))
             columns[_free("within_95", names)] = to_arrow(np.full(height, table.within_95))
+            if biased:
+                own = table.values if table.unbiased is None else table.unbiased
+                columns[_free(self.unbiased_column, names)] = to_arrow(np.asarray(own, dtype=np.float64))
+            if told:
+                columns[_free(ERRORS, names)] = to_arrow([table.errors or "exact"] * height, text=True)
             if not self.private:
                 columns[_free("warning", names)] = to_arrow([NOT_PRIVATE] * height, text=True)
             pieces.append(pa.table(columns))
@@ -354,11 +451,19 @@ class Release:
             values = to_numpy(piece.column(_free("value", names)))
             labels = tuple(to_numpy(piece.column(c)) for c in part["columns"])
             kind = np.int64 if part["integer"] else np.float64
-            errors = (
-                np.array(e, dtype=np.float64) if isinstance(e, list) else e
-                for e in (part["standard_deviation"], part["within_95"])
+            errors = read_errors(piece, part, names)
+            unbiased = to_numpy(piece.column(_free(UNBIASED, names))) if part.get(UNBIASED) else None
+            tables.append(
+                Table(
+                    part["name"],
+                    tuple(part["columns"]),
+                    labels,
+                    values.astype(kind),
+                    *errors,
+                    unbiased=unbiased,
+                    errors=part.get(ERRORS),
+                )
             )
-            tables.append(Table(part["name"], tuple(part["columns"]), labels, values.astype(kind), *errors))
         return cls(tuple(tables), record)
 
     def __str__(self) -> str:
@@ -374,6 +479,35 @@ def _writing(path: Any) -> Iterator[None]:
         raise InputError(
             f"cannot write {path}: {cause.strerror or cause}.", code="release.folder", value=str(path)
         ) from cause
+
+
+def share_of(delta: Any) -> Fraction:
+    """A probability between 0 and 1, both excluded."""
+    chance = as_fraction(delta, "delta")
+    if not 0 < chance < 1:
+        raise InputError(
+            f"delta={chance}: expected a probability between 0 and 1.", code="release.delta", value=delta
+        )
+    return chance
+
+
+def joint_quantile(distribution: str, parameter: Fraction, chance: Fraction) -> int:
+    """The least t that a draw exceeds in size with at most this probability."""
+    if distribution == "none":
+        return 0
+    find = laplace_quantile if distribution == "discrete Laplace" else gaussian_quantile
+    return find(parameter, 1 - chance)
+
+
+def read_errors(piece: Any, part: Mapping[str, Any], names: list[str]) -> tuple[Any, Any]:
+    """Deviation and range of a table that is read back: from the record or, where they depend on published values, from their columns."""
+    keys = ("standard_deviation", "within_95")
+    if part.get(ERRORS, "exact") != "exact":
+        columns = [to_numpy(piece.column(_free(key, names))) for key in keys]
+        return columns[0], columns[1]
+    stated = [part[key] for key in keys]
+    made = [np.array(e, dtype=np.float64) if isinstance(e, list) else e for e in stated]
+    return made[0], made[1]
 
 
 def plain(error: float | Floats) -> Any:

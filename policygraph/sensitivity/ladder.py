@@ -14,7 +14,16 @@ from policygraph.model.policy import Policy, check_kinds
 from policygraph.model.queries.base import Norm, Query
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.problem import Problem, Rung
-from policygraph.sensitivity.rungs import blowfish, degrees, determined, edges, induced, margins, measures
+from policygraph.sensitivity.rungs import (
+    blowfish,
+    degrees,
+    determined,
+    edges,
+    induced,
+    margins,
+    measures,
+    products,
+)
 
 __all__ = ["RUNGS", "sensitivity"]
 
@@ -24,6 +33,7 @@ RUNGS = (
     Rung("no edge", edges.no_edge, "edges"),
     Rung("tables along an edge", edges.tables, "edges"),
     Rung("interactions along an edge", edges.interactions, "edges"),
+    Rung("prefixes and ranges along an edge", products.products, "edges"),
     Rung("cells along an edge", edges.cells, "edges"),
     Rung("every edge", edges.every_edge, "edges"),
     # Public facts: what they determine cannot change, and published values rule moves out.
@@ -45,6 +55,7 @@ RUNGS = (
     Rung("one switch of two edges", degrees.one_switch, "induced"),
     Rung("capped cycle of edges", degrees.capped_cycle, "induced"),
     Rung("public margins", margins.whole_margins, "induced"),
+    Rung("one record beside a public margin", margins.beside_one_margin, "induced"),
     Rung("partly public margins", margins.partial_margins, "induced"),
     Rung("public degrees", degrees.public_degrees, "induced"),
     Rung("longest move times widest column", induced.times_widest_column, "induced"),

@@ -15,6 +15,7 @@ import policygraph as pg
 from policygraph.audit import neighbour_pairs
 from policygraph.curator.histogram import MeasuredCounts
 from policygraph.mechanisms import (
+    Adaptive,
     Calibrated,
     Exponential,
     Fitted,
@@ -181,6 +182,7 @@ TRANSFORMED = [
     Case("transformed Laplace, full", TransformedLaplace(), BOUNDED, CELLS, pg.Epsilon(2), 16_000, 2),
     Case("transformed Gaussian, line", TransformedGaussian(), LINE, CELLS, pg.Rho("1/2")),
     Case("transformed, consistent, line", TransformedConsistent(), LINE, CELLS, pg.Epsilon(2)),
+    Case("adaptive, line", Adaptive(), LINE, CELLS, pg.Epsilon(2), samples=1000),
     Case("Laplace on the edges of a line", Transformed(pg.Laplace()), LINE, CELLS, pg.Epsilon(2)),
     Case("what is chosen, line", None, LINE, CELLS, pg.Epsilon(2)),
 ]
@@ -292,6 +294,33 @@ CUBES = [
         12_000,
         2,
     ),
+]
+
+PREFIXES = pg.queries.marginals(CROSS, [["a", "b"], ["a"]], prefix="a")
+RANGES = pg.queries.marginals(CROSS, 1, ranges=["b"])
+RESIDUALS = [
+    Case("residuals, one record more or less", pg.Residuals(), pg.Policy(CROSS), PREFIXES, pg.Rho("1/2")),
+    Case("residuals, ranges", pg.Residuals(), pg.Policy(CROSS), RANGES, pg.Epsilon(3), 12_000, 2),
+    Case("residuals, row sums known", pg.Residuals(), ROWS, PREFIXES, pg.Rho("1/2"), pairs=3),
+    Case("residuals, grid", pg.Residuals(per_answer=False), GRID, PREFIXES, pg.Rho("1/2"), pairs=3),
+]
+
+BITS = pg.Domain({"a": 2, "b": 2, "c": 2})
+BITS_TOLD = pg.Policy(BITS, constraints=[pg.Cuboid("a"), pg.Cuboid("b"), pg.Cuboid("c")])
+BIT_PAIRS = pg.queries.cuboids(BITS, [["a", "b"], ["b", "c"], ["a", "c"]])
+ADAPTIVE = [
+    # Where single attributes are known, the first choice is the same plan in every run, so that many runs are cheap.
+    Case(
+        "adaptive cube",
+        pg.AdaptiveCube(rounds=1),
+        BITS_TOLD,
+        BIT_PAIRS,
+        pg.Epsilon(6),
+        400,
+        1,
+        Fraction(1, 2),
+    ),
+    Case("adaptive cube, rho", pg.AdaptiveCube(rounds=1), BITS_TOLD, BIT_PAIRS, pg.Rho(4), 400, 1),
 ]
 
 # The choice of buckets rarely loses its share on tables as small as these, so that half the epsilon is seen.
@@ -414,4 +443,16 @@ SPARSE = [
     ),
 ]
 
-MECHANISMS = [*SPARSE, *ADDITIVE, *TRANSFORMED, *STRATEGIES, *FREE, *CUBES, *PARTITIONS, *NETWORKS, *MEASURES]
+MECHANISMS = [
+    *SPARSE,
+    *ADDITIVE,
+    *TRANSFORMED,
+    *STRATEGIES,
+    *FREE,
+    *CUBES,
+    *RESIDUALS,
+    *ADAPTIVE,
+    *PARTITIONS,
+    *NETWORKS,
+    *MEASURES,
+]

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import policygraph as pg
 from policygraph.audit import exact_audit, exact_check, exact_epsilon, exact_loss
 from policygraph.audit.exact import small_tables
-from policygraph.distributions.moments import gaussian_pmf_bounds, laplace_pmf_bounds
 from tests.broken import additive
 from tests.oracles import audits as oracle
+from tests.oracles.probabilities import gaussian_pmf_bounds, laplace_pmf_bounds
 
 AGES = pg.Domain({"age": 3})
 CELLS = pg.queries.identity(AGES)

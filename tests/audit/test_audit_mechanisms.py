@@ -17,7 +17,7 @@ import policygraph as pg
 from policygraph.audit import audit, exact_check, neighbour_pairs
 from policygraph.mechanisms import Calibrated, Mechanism
 from policygraph.mechanisms.additive import Additive
-from policygraph.mechanisms.partitioned import Partition
+from policygraph.mechanisms.partitioned.mechanism import PartitionedNoise
 from policygraph.mechanisms.partitioned.partitioners.base import Chooser, Partitioner
 from policygraph.model.queries.network_statistics import NetworkStatistic
 from policygraph.transforms.cuboids.choose import CubeStrategy
@@ -119,8 +119,8 @@ def test_every_mechanism_of_the_library_is_audited():
         ready = case.ready()
         for value in (case.mechanism, case.query, ready, getattr(ready, "inner", None)):
             reached(value, kinds, seen)
-        if hasattr(ready, "on"):
-            reached(ready.on(Partition.singletons(case.policy.domain.size)), kinds, seen)
+        if isinstance(ready, PartitionedNoise):
+            reached(ready._expected, kinds, seen)
     audited = {type(value) for value in seen.values()}
     for kind in (Mechanism, Calibrated, Partitioner, Chooser, NetworkStatistic):
         missing = sorted(one.__name__ for one in concrete(kind) - audited)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import policygraph as pg
-from tests.broken import additive, dawa, facts, floats, rescaled
+from tests.broken import adaptive, additive, dawa, facts, floats, refunded, rescaled
 
 __all__ = ["BROKEN", "Broken"]
 
@@ -42,12 +42,24 @@ BROKEN = [
         1600,
         {"batch": True, "most_pairs": 3},
     ),
+    Broken(
+        "cells and buckets counted at the whole loss each",
+        refunded.counted_twice,
+        pg.Epsilon(2),
+        800,
+        {"most_pairs": 2},
+    ),
     Broken("floating-point Laplace", floats.naive_laplace, pg.Epsilon(1), 2000, floats.OPTIONS),
     Broken("half the scale, free numbers", facts.half_kernel, pg.Epsilon(1), 4000),
     Broken("half the scale, fitted to margins", facts.half_fitted, pg.Epsilon(2), 40_000, {"most_pairs": 2}),
     Broken("twice the rate, exponential", facts.twice_the_rate, pg.Epsilon(1), 4000),
     Broken("a cube scaled to one of its tables", facts.first_table_only, pg.Epsilon(1), 4000),
+    Broken("residuals scaled to one of them", facts.one_residual, pg.Rho("1/2"), 4000),
     Broken("triangles scaled to one of them", facts.one_triangle, pg.Epsilon(1), 4000),
+    Broken("a choice without noise", adaptive.best_table, pg.Epsilon(1), 400, {"batch": True}),
+    Broken(
+        "a choice at half the sensitivity", adaptive.half_sensitivity, pg.Epsilon(2), 8000, {"batch": True}
+    ),
     Broken("noise shrunk by the true total", rescaled.shrunk, pg.Epsilon(1), 2000, {"batch": True}),
     Broken("noise grown with the true total", rescaled.grown, pg.Epsilon(1), 4000, {"batch": True}),
 ]

@@ -10,7 +10,7 @@ from policygraph.mechanisms import Exponential, Fitted, Kernel
 from policygraph.mechanisms.statistics import StatisticNoise
 from policygraph.model.queries.network_statistics import Triangles
 
-__all__ = ["first_table_only", "half_fitted", "half_kernel", "one_triangle", "twice_the_rate"]
+__all__ = ["first_table_only", "half_fitted", "half_kernel", "one_residual", "one_triangle", "twice_the_rate"]
 
 SQUARE = pg.Domain({"a": 2, "b": 2})
 MARGINS = pg.Policy(SQUARE, constraints=[pg.Cuboid("a"), pg.Cuboid("b")])
@@ -58,3 +58,11 @@ def one_triangle():
     policy, query = pg.Policy(network), Triangles(network)
     ready = StatisticNoise().calibrate(query, policy, pg.Epsilon(1))
     return replace(ready, bound=replace(ready.bound, power=1)), policy, query
+
+
+def one_residual():
+    """Residuals whose noise is scaled to the sum alone, as if the prefixes did not change with it."""
+    domain = pg.Domain({"age": 4})
+    query, policy = pg.queries.marginals(domain, 1, prefix="age"), pg.Policy(domain)
+    ready = pg.Residuals().calibrate(query, policy, pg.Rho("1/2"))
+    return _smaller(ready, Fraction(1, 4)), policy, query

@@ -126,6 +126,21 @@ up_to = 1
 strategy = "base"
 offset = 0.01
 """,
+    """[domain]
+sex = ["F", "M"]
+age = 3
+[[release]]
+marginals = [["sex", "age"], ["age"]]
+asked = {age = "prefix"}
+weights = [1, 2]
+""",
+    """[domain]
+sex = ["F", "M"]
+age = 3
+[[release]]
+boxes = [{age = [0, 1], sex = "F"}, {sex = ["F", "M"]}]
+name = "two boxes"
+""",
 ]  # fmt: skip
 
 

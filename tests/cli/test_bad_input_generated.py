@@ -465,6 +465,8 @@ def test_places_that_are_no_files(place: Place) -> None:
             ["check", path], ["verify", path], ["synthetic", path, "--to", place.folder / "s.csv"], ["budget", "show", path],
             [*place.command()[:3], path, *place.command()[4:]],
         ):  # fmt: skip
+            if arguments[0] == "synthetic" and path == place.folder:
+                continue  # the folder of a release, from which records can be made
             assert wrong(call(*arguments), {2}, as_json=False) == "", arguments
     assert wrong(call("budget", "show", pipe), {2}, as_json=False) == ""
 

@@ -697,3 +697,33 @@ def test_a_charge_that_waited_is_said_to_be_completed(census, capsys, monkeypatc
     assert (status, json.loads(out)["repeated"], "completed" in json.loads(out)) == (0, True, False)
     status, out, _ = call(capsys, "budget", "show", census / "b.db", "--json")
     assert json.loads(out)["datasets"][0]["spent"]["value"] == "1"
+
+
+def test_synthetic_records_of_released_tables_meet_the_public_ones(census, capsys):
+    text = CENSUS.replace('cuboid = ["sex", "age", "salary"]', 'up_to = 2\nmechanism = "adaptive-cube"')
+    (census / "wide.toml").write_text(text)
+    out = census / "out"
+    told = call(
+        capsys,
+        "release",
+        census / "wide.toml",
+        "--data",
+        census / "people.csv",
+        "--epsilon",
+        "1",
+        "--out",
+        out,
+    )
+    assert told[0] == 0, told
+    status, said, _ = call(capsys, "synthetic", out, "--to", census / "made.csv", "--json")
+    assert status == 0
+    assert json.loads(said)["records"] == 500
+    rows = (census / "made.csv").read_text().splitlines()[1:]
+    real = (census / "people.csv").read_text().splitlines()[1:]
+    for column in (0, 1):
+        assert sorted(row.split(",")[column] for row in rows) == sorted(
+            row.split(",")[column] for row in real
+        )
+    status, _, errors = call(capsys, "synthetic", out, "--to", census / "made.csv", "--records", "3")
+    assert status == 2
+    assert "public" in errors

@@ -13,7 +13,9 @@ import pytest
 import policygraph as pg
 from policygraph.curator import gate
 from policygraph.curator.histogram import Histogram, MeasuredCounts
+from policygraph.curator.runners import partitioned
 from policygraph.distributions.noise import laplace_noise
+from policygraph.mechanisms.adaptive.mechanism import AdaptiveCube
 from policygraph.mechanisms.additive import Additive
 from policygraph.mechanisms.base import Calibrated
 
@@ -400,3 +402,100 @@ def test_a_mechanism_that_was_calibrated_for_another_loss_is_refused_and_not_cha
             pg.release(QUERY, LINE, COUNTS, epsilon=2, mechanism=ready, ledger=ledger, dataset="ages")
         assert caught.value.code == "release.mechanism"
     assert not pg.Ledger(tmp_path / "budget.db").datasets()
+
+
+def test_a_table_of_another_size_is_refused():
+    ready = pg.Laplace().calibrate(QUERY, LINE, pg.Epsilon(1))
+    with pytest.raises(pg.InputError, match="a table of 2 cells: expected 4") as caught:
+        pg.SeededRng(1).run(ready, [1, 2])
+    assert caught.value.code == "mechanism.table"
+
+
+def test_scores_whose_noise_does_not_fit_are_refused(monkeypatch):
+    ready = pg.Intervals().calibrate(AGES.size, Fraction(1), pg.Epsilon(1), 1.0)
+    data = Histogram.of(AGES, COUNTS)
+    assert partitioned.choose(ready, data, pg.SeededRng(1))
+    monkeypatch.setattr(type(ready), "most_noise", 1)
+    with pytest.raises(pg.RefusedError, match="a draw of noise does not fit") as caught:
+        partitioned.choose(ready, data, pg.SeededRng(1))
+    assert caught.value.code == "partition.noise"
+
+
+class TellTale:
+    """Chooses nothing and remembers what it was given."""
+
+    size, rounds, changes, most_noise = 4, 2, True, 1 << 40
+
+    def __init__(self, chosen):
+        self.chosen, self.met = chosen, []
+
+    def scores(self, counts, partition):
+        self.met.append(("scores", partition))
+        return [np.asarray(counts)]
+
+    def scales(self, partition):
+        self.met.append(("scales", partition))
+        return [Fraction(partition.n_buckets)]
+
+    def select(self, noisy, partition):
+        return self.chosen[: len(noisy[0])]
+
+    def ends(self, before, after):
+        return False
+
+
+def test_noise_on_scores_is_scaled_for_the_partition_of_the_round():
+    halves = pg.Partition(np.array([0, 0, 1, 1]))
+    chooser, data = TellTale([halves, halves]), Histogram.of(AGES, COUNTS)
+    assert partitioned.choose(chooser, data, pg.SeededRng(1), 2) == [halves, halves]
+    single = pg.Partition.singletons(4)
+    assert chooser.met == [("scores", single), ("scales", single), ("scores", halves), ("scales", halves)]
+    with pytest.raises(ValueError, match="shorter"):
+        partitioned.choose(TellTale([halves]), data, pg.SeededRng(1), 2)
+    ended = TellTale([halves, halves])
+    ended.ends = lambda before, after: True
+    assert partitioned.choose_rounds(ended, data, pg.SeededRng(1), 2) == [(halves, halves)] * 2
+    assert ended.met == [("scores", single), ("scales", single)]
+    chooser.changes = False
+    chooser.scales = lambda partition: [Fraction(0)]
+    assert partitioned.choose(chooser, data, pg.SeededRng(1), 2) == [halves, halves]
+    chooser.changes = True
+    with pytest.raises(pg.InputError, match="would hide nothing"):
+        partitioned.choose(chooser, data, pg.SeededRng(1), 2)
+
+
+def test_runners_draw_from_the_given_words_alone():
+    """A release that is completed after a crash must get the noise that its key gives."""
+    wide = pg.Domain({"a": 300, "b": 300})
+    data = Histogram.from_vector(wide, np.arange(wide.size) % 997 == 0)
+    ready = pg.Sparse().calibrate(pg.queries.identity(wide), pg.Policy(wide), pg.Epsilon(1))
+    first, again, other = (gate.draw(ready, data, pg.SeededRng(seed))[0].tolist() for seed in (1, 1, 2))
+    assert first == again != other
+    assert gate.most_bytes(ready, data, pg.SeededRng(1)) < ready.most_bytes(
+        wide.size, pg.SeededRng(1).randomness
+    )
+
+
+def test_an_adaptive_cube_is_not_measured_with_a_certificate_of_another_norm():
+    domain = pg.Domain({"a": 2, "b": 3})
+    query, policy = pg.queries.cuboids(domain, [["a", "b"]]), pg.Policy(domain)
+    ready = AdaptiveCube().calibrate(query, policy, pg.Rho(1))
+    data = Histogram.of(domain, np.arange(6))
+    assert len(gate.draw(ready, data, pg.SeededRng(1))) == 1
+    others = {code: replace(proof, norm="l1") for code, proof in ready.proofs.items()}
+    with pytest.raises(pg.RefusedError, match="a sensitivity in l1 does not fit rho") as caught:
+        gate.draw(replace(ready, proofs=others), data, pg.SeededRng(1))
+    assert caught.value.code == "mechanism.norm"
+
+
+def test_derived_counts_may_be_negative_and_must_fit():
+    made = Histogram.derived(AGES, np.array([10**6, -5, 0, 1]))
+    assert (made.vector().tolist(), made.rows) == ([10**6, -5, 0, 1], 10**6 + 6)
+    with pytest.raises(pg.DataError, match="do not fit 62 bits"):
+        Histogram.derived(AGES, np.array([1 << 62, 1 << 62, 0, 0]))
+
+
+def test_queries_of_every_kind_are_answered_together():
+    data = Histogram.of(AGES, COUNTS)
+    total, first = pg.queries.cuboids(AGES, [[]]), pg.queries.ranges(AGES, [(0, 1)])
+    assert [found.tolist() for found in data.answers([first, total, first])] == [[5], [16], [5]]

@@ -7,8 +7,10 @@ from fractions import Fraction
 import pytest
 
 from policygraph.curator.ledger import Ledger
+from policygraph.curator.ledger.accounts import loss_of
 from policygraph.curator.ledger.rules import Spending
 from policygraph.curator.ledger.store import Room, _failure
+from policygraph.errors import LedgerError
 from policygraph.model.loss import Epsilon, Rho
 
 DATA, CONTENT, P = "ab" * 32, "cd" * 32, "policy-p"
@@ -86,3 +88,55 @@ def test_room_is_held_beside_the_ledger_and_let_go(ledger, monkeypatch):
     assert os.listdir(ledger.path.parent) == [ledger.path.name]
     room.let_go()
     room.let_go()
+
+
+def test_a_file_that_is_damaged_while_it_is_in_use_is_refused(ledger):
+    ledger.charge(DATA, P, Epsilon(1), "r")
+    with sqlite3.connect(ledger.path) as other:
+        other.execute("UPDATE head SET entries = entries + 1")
+    for use in (
+        lambda: ledger.charge(DATA, P, Epsilon(1), "s"),
+        lambda: ledger.account(DATA),
+        lambda: ledger.find("r"),
+    ):
+        with pytest.raises(LedgerError, match="damaged: its head does not match its seal") as caught:
+            use()
+        assert caught.value.code == "ledger.damaged"
+
+
+def test_a_text_that_is_no_loss_is_damage():
+    assert loss_of('{"kind": "epsilon", "value": "1/3"}') == Epsilon("1/3")
+    with pytest.raises(LedgerError, match="'no loss' is not a loss") as caught:
+        loss_of("no loss")
+    assert caught.value.code == "ledger.damaged"
+
+
+def test_a_statement_of_several_policies_names_both_guarantees(ledger):
+    for number, policy in enumerate((P, "policy-q")):
+        ledger.charge(DATA, policy, Epsilon(1), f"r{number}", compose_policies=True)
+    shown = str(ledger.statement(DATA))
+    assert "under only some of them: no guarantee" in shown
+    assert f"Releases under {P} alone: epsilon = 1." in shown
+    # A neighbour under p is two steps under q: 1 + 2 * 1 for the pairs of p, 1 + 1 for those of q.
+    known = ledger.statement(DATA, {(P, "policy-q"): 2, ("policy-q", P): 1})
+    assert known.union == Epsilon(3)
+    assert str(known).endswith("All releases, for pairs secret under at least one of them: epsilon = 3.")
+
+
+def test_data_that_spend_in_one_account_do_not_open_another(ledger):
+    ledger.charge(DATA, P, Epsilon(1), "r", name="people", content=CONTENT)
+    other = "ef" * 32
+    ledger.charge(other, P, Epsilon(1), "s", name="others")
+    with pytest.raises(LedgerError, match="One data set spends in one account") as caught:
+        ledger.charge("others", P, Epsilon(1), "t", content=CONTENT)
+    assert caught.value.code == "ledger.name-taken"
+    assert [entry.number for entry in ledger.history()] == [1, 2]
+
+
+def test_a_file_that_is_cut_off_while_it_is_in_use_is_refused(ledger):
+    ledger.complete(ledger.charge(DATA, P, Epsilon(1), "r"), bytes(50_000))
+    with ledger.path.open("r+b") as file:
+        file.truncate(os.path.getsize(ledger.path) - 1)
+    with pytest.raises(LedgerError, match="it was cut off") as caught:
+        ledger.charge(DATA, P, Epsilon(1), "s")
+    assert caught.value.code == "ledger.damaged"

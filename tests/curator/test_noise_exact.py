@@ -1,5 +1,6 @@
 """The samplers are exact: enclosures, thresholds, refinement, tails, digits and the rejection, against decimals."""
 
+import math
 from fractions import Fraction
 from itertools import pairwise
 
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policygraph.curator.noise import discrete
+from policygraph.curator.noise import discrete, inversion
 from policygraph.curator.noise.inversion import InversionTable
 from policygraph.curator.noise.rng import SeededRng
 from policygraph.distributions import integers
@@ -19,6 +20,7 @@ from policygraph.distributions.integers import (
     TwoSidedGeometric,
     thresholds,
 )
+from policygraph.distributions.noise import NOISE_BITS
 from policygraph.errors import RefusedError
 from tests.oracles import noise as oracle
 
@@ -340,3 +342,59 @@ def test_rejection_is_rare_and_only_what_is_left_open_draws_more():
     kept = sum(plan._propose(60000, source).size for _ in range(5))
     assert kept > 300000 * 0.985
     assert source.single < 5
+
+
+def test_a_rejection_whose_enclosure_would_leave_64_bits_is_refused(monkeypatch):
+    assert discrete.GaussianPlan(Fraction(1 << 20)).slack < 1 << 12
+    monkeypatch.setattr(discrete, "_FINE", 31)
+    with pytest.raises(RefusedError, match="would leave 64-bit integers") as caught:
+        discrete.GaussianPlan(Fraction(1 << 20))
+    assert caught.value.code == "noise.threshold"
+
+
+def test_a_threshold_that_no_precision_tells_from_a_word_is_refused(monkeypatch):
+    """One half exactly, enclosed from both sides at every precision: the word before and the word after it stay possible."""
+    asked = []
+
+    def around(distribution, window, bits):
+        asked.append(bits)
+        return 0, [(1 << (bits - 1)) - 1], [(1 << (bits - 1)) + 1]
+
+    monkeypatch.setattr(inversion, "thresholds", around)
+    with pytest.raises(RefusedError, match="at 4,096 further bits") as caught:
+        InversionTable(TruncatedGeometric(Fraction(1), base=2), limit=2)
+    assert caught.value.code == "noise.threshold"
+    assert asked[-1] == 64 + 4096
+
+
+@pytest.mark.parametrize(
+    "square", [Fraction(1 << 14) + 1, Fraction(10**7, 3), Fraction(1 << 40), Fraction(1 << 80)]
+)
+def test_no_draw_of_a_large_gaussian_can_leave_62_bits(square):
+    plan = discrete.GaussianPlan(square)
+    assert (plan.table.limit + 2) << plan.bits == 1 << NOISE_BITS
+
+
+def test_the_slack_of_the_rejection_is_the_one_of_the_proof():
+    """Each term of docs/explanation/proofs/discrete-noise.md, rounded up."""
+    met = set()
+    for step in range(60):
+        plan = discrete.GaussianPlan(Fraction(1 << 14) * (1 + Fraction(3 * step + 1, 61)))
+        most = 2 * plan.high_most
+        terms = [plan.kappa * (most + 3) * 256, plan.kappa * 4096, Fraction(most + 1, 4096)]
+        assert plan.slack == int(sum(terms)) + 3
+        met.add(plan.slack)
+    assert len(met) > 1
+
+
+@pytest.mark.parametrize("end", [0, WORD - 1])
+@pytest.mark.parametrize("more", [1, 2, 3])
+def test_words_at_the_very_end_are_refined_until_they_are_left(end, more):
+    """After words of zeros (or ones) the value is still far out, and not the last one of the table."""
+    table = InversionTable(TwoSidedGeometric(Fraction(1), Fraction(1)), limit=(1 << 62) - 1)
+    # Far inside the tail of what the first words leave open: U, or 1 - U, is about 2**-(64 (more + 2)).
+    last = 1 if end == 0 else WORD - 2
+    value = table.refine(end, oracle.ScriptedSource([end] * more + [last] + [WORD // 2] * 3))
+    # P(X < -g) = q**g / (1 + q) with q = 1 / e.
+    assert abs(abs(value) - 64 * (more + 2) * math.log(2)) <= 3
+    assert (value < 0) == (end == 0)

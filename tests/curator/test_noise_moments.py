@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from policygraph.distributions import moments
 from policygraph.errors import InputError
 from tests.oracles import noise as oracle
+from tests.oracles import probabilities
 
 scales = st.fractions(min_value=Fraction(1, 50), max_value=5, max_denominator=60)
 
@@ -53,8 +54,8 @@ def test_variances_of_extreme_scales():
 @settings(max_examples=15, deadline=None)
 def test_probabilities_are_those_of_the_definition(scale, k):
     for law, value, bounds in (
-        (laplace_law(scale), moments.laplace_pmf, moments.laplace_pmf_bounds),
-        (gaussian_law(scale), moments.gaussian_pmf, moments.gaussian_pmf_bounds),
+        (laplace_law(scale), moments.laplace_pmf, probabilities.laplace_pmf_bounds),
+        (gaussian_law(scale), moments.gaussian_pmf, probabilities.gaussian_pmf_bounds),
     ):
         exact = law.get(k, Fraction(0))
         assert math.isclose(value(k, scale), float(exact), rel_tol=1e-11, abs_tol=1e-60)

@@ -1,19 +1,24 @@
 """Random generators: unpredictable where they claim it, repeatable where they say so, never handed out twice."""
 
 import copy
+import hashlib
 import pickle
 import subprocess
 import sys
 import threading
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy.stats import chi2
 
-from policygraph.curator.noise import discrete_gaussian, discrete_laplace
+from policygraph.curator.noise import discrete_gaussian, discrete_laplace, rare
 from policygraph.curator.noise import rng as rng_module
 from policygraph.curator.noise.rng import KeyedRng, SecureRng, SeededRng, default_rng
+from policygraph.distributions.integers import GaussianTail, LaplaceTail
 from policygraph.errors import InputError
+from policygraph.release.release import Randomness
 
 PINNED_INT = [8410223040561220951, 55816690767156883, 3163255552202695599]
 PINNED_TEXT = [11327489402124697450]
@@ -65,7 +70,7 @@ def test_secure_words_are_fair_too():
 
 FORKED = """
 import os, sys
-from policygraph.curator.noise import discrete_gaussian, discrete_laplace
+from policygraph.curator.noise import discrete_gaussian, discrete_laplace, rare
 from policygraph.curator.noise.rng import SecureRng, default_rng
 sources = [SecureRng(), default_rng() if sys.argv[1] == "hook" else SecureRng()]
 for s in sources:
@@ -190,3 +195,82 @@ def test_a_keyed_source_cannot_be_copied(duplicate):
 def test_a_key_has_32_bytes(key):
     with pytest.raises(InputError, match="32 bytes"):
         KeyedRng(key, "a key of the ledger")
+
+
+def key_stream(key, n):
+    """AES-256 in counter mode, as the words are said to be."""
+    made = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor().update(bytes(8 * n))
+    return np.frombuffer(made, "<u8").tolist()
+
+
+def test_stored_keys_and_seeds_give_the_same_words_in_every_version():
+    """A charge that waits with its key must be completed with the noise that was drawn for it."""
+    key = bytes(range(32))
+    derived = hashlib.sha256(b"policygraph keyed source 1 " + key + (1).to_bytes(8, "big")).digest()
+    assert KeyedRng(key).words(9).tolist() == key_stream(derived, 9)
+    for seed, kind, body in ((7, b"int", b"7"), ("7", b"str", b"7"), (b"7", b"bytes", b"7")):
+        derived = hashlib.sha256(b"policygraph seeded source 1 " + kind + b" " + body).digest()
+        assert SeededRng(seed).words(9).tolist() == key_stream(derived, 9)
+
+
+def test_a_stored_key_takes_a_new_one_before_its_words_are_used_up():
+    rng = KeyedRng(bytes(32))
+    first, left = rng._new_key()
+    second, _ = rng._new_key()
+    assert (left, rng._count) == (1 << 24, 2)
+    assert (
+        second
+        == hashlib.sha256(b"policygraph keyed source 1 " + bytes(32) + (2).to_bytes(8, "big")).digest()
+        != first
+    )
+    assert SecureRng()._new_key()[1] == 1 << 24
+
+
+def test_what_a_release_says_of_a_stored_key():
+    assert KeyedRng(bytes(32)).describe() == SecureRng.DESCRIPTION
+    assert KeyedRng(bytes(32), "NOT PRIVATE: seeded").describe() == "NOT PRIVATE: seeded"
+    assert SeededRng(1).randomness == Randomness(False, "NOT PRIVATE: seeded stream, seed 1")
+
+
+def test_words_after_everything_was_forgotten_are_words(monkeypatch):
+    rng = SecureRng()
+    before = rng.words(10).tolist()
+    rng._forget()
+    after = rng.words(10)
+    assert after.dtype == np.uint64
+    assert set(after.tolist()).isdisjoint(before)
+    monkeypatch.setattr(rng_module, "_DEFAULT", [])
+    assert isinstance(rng_module.default_rng(), SecureRng)
+    assert rng_module.default_rng() is rng_module.default_rng()
+
+
+def test_rare_noise_comes_from_the_given_words_alone():
+    """A release that is completed after a crash draws the same noise: nothing may come from elsewhere."""
+    for tail in (LaplaceTail(Fraction(2), 9), GaussianTail(Fraction(4), 6)):
+        first, again, other = (rare.draw_passing(tail, (50, 400), SeededRng(seed)) for seed in (1, 1, 2))
+        assert len(first[0]) > 10
+        assert [part.tolist() for part in first] == [part.tolist() for part in again]
+        assert [part.tolist() for part in first] != [part.tolist() for part in other]
+        assert first[1].min() >= tail.start
+        assert first[1].max() > tail.start
+
+
+def test_uniform_positions_below_large_sizes_have_all_their_bits():
+    drawn = rare._below(1 << 60, 1000, SeededRng(1))
+    assert drawn.dtype == np.int64
+    assert drawn.tolist() == [word >> 4 for word in SeededRng(1).words(1000).tolist()]
+    assert rare._below(1, 5, SeededRng(1)).tolist() == [0] * 5
+    thirds = np.bincount(rare._below(3, 30_000, SeededRng(1)), minlength=3)
+    assert thirds.sum() == 30_000
+    assert abs(thirds - 10_000).max() < 400
+
+
+def test_numbers_of_rare_noises_in_many_blocks_add_up(monkeypatch):
+    """More blocks than are drawn at once, none of them twice and none left out."""
+    monkeypatch.setattr(rare, "_PER_BLOCK", 2.0**-10)
+    tail = LaplaceTail(Fraction(1), 12)
+    chance = 2.0**tail.log2_chance
+    cells = 5 * (1 << 20) * max(1, int(2.0**-10 / chance))
+    drawn, expected = rare.draw_count(tail, cells, SeededRng(1)), cells * chance
+    assert cells * chance > 1000
+    assert abs(drawn - expected) < 6 * expected**0.5

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
+import encodings.aliases
+import gzip
+import itertools
 import os
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,9 +21,11 @@ import pytest
 
 import policygraph as pg
 from policygraph.curator.counting import count_cells, files, read_edges, text
+from policygraph.curator.counting.source import Source, check_plain
 from policygraph.curator.counting.tables import level_sql
 from policygraph.errors import DataError, InputError
 from policygraph.model.domain import Domain, Network
+from policygraph.model.file_options import expected_option
 
 AGES = Domain({"age": 3})
 
@@ -39,13 +46,13 @@ def test_a_batch_and_an_interchange_frame_are_counted_like_tables():
         def __dataframe__(self, *given: Any, **options: Any) -> Any:
             return pa.Table.from_batches([batch]).__dataframe__(*given, **options)
 
-    class Batch:
-        """A batch without the stream interface of newer versions."""
+    class Other:
+        """A frame of no known kind."""
 
     assert count_cells(pa.Table.from_batches([batch]), AGES).vector().tolist() == [1, 0, 2]
     assert count_cells(batch, AGES).vector().tolist() == [1, 0, 2]
     assert count_cells(Exchanged(), AGES).vector().tolist() == [1, 0, 2]
-    assert code_of(count_cells, Batch(), AGES) == "data.kind"
+    assert code_of(count_cells, Other(), AGES) == "data.kind"
 
 
 def test_frames_without_columns_are_refused():
@@ -71,6 +78,21 @@ def test_missing_times_of_numpy_among_objects_are_missing():
     assert count_cells(frame, AGES, unknown="drop").vector().tolist() == [0, 1, 0]
 
 
+def test_spans_of_time_of_numpy_among_objects_are_labels_and_no_numbers():
+    spans = [np.timedelta64(90, "s"), np.timedelta64(1, "D"), np.timedelta64(5, "ns"), pd.Timedelta("90s"), 5]
+    domain = Domain({"span": ["0 days 00:01:30", "1 days 00:00:00", "0 days 00:00:00.000000005", 5]})
+    frame = pd.DataFrame({"span": pd.Series(spans, dtype=object)})
+    assert count_cells(frame, domain).vector().tolist() == [2, 1, 1, 1]
+
+
+def test_text_that_arrow_cannot_hold_is_refused_with_its_row():
+    words = Domain({"word": ["a", "b"]})
+    frame = pd.DataFrame({"word": pd.Series(["a", "\ud800"], dtype="string[python]")})
+    with pytest.raises(DataError, match="row 2") as caught:
+        count_cells(frame, words)
+    assert caught.value.code == "data.unreadable"
+
+
 def test_times_of_numpy_among_objects_are_labels():
     domain = Domain({"when": ["2024-01-02 03:04:05", "other"]})
     values = [np.datetime64("2024-01-02T03:04:05"), "other", np.datetime64("2024-01-02T03:04:05.000000001")]
@@ -85,6 +107,8 @@ def test_times_of_numpy_among_objects_are_labels():
         b'[{"age": 1}, {"age": 2]',
         b'[{"age": 1} {"age": 2}]',
         b'[{"age": 1}] []',
+        b"[] 7",
+        pytest.param(b'[{"age": 1}, {"age": "' + b"x" * 9_000_000 + b'"]', id="longer than a block"),
         b'[{"age": 1}, 7]',
         b'[{"age": 1}, null]',
         b'[{"age": 1, "age": 2}]',
@@ -101,7 +125,12 @@ def test_broken_arrays_of_json_are_refused_with_the_place(tmp_path: Path, conten
 
 @pytest.mark.parametrize(
     "content",
-    [b'{"age": 1}\n{"age": \xff}\n', b'{"age": 1}\n[1]\n', b'{"age": 1}\nnull\n', b'{"age": 1}\n{"age"\n'],
+    [
+        b'{"age": 1}\n{"age": \xff}\n',
+        b'{"age": 1}\n[1]\n',
+        b'{"age": 1}\nnull\n',
+        b'{"age": 1}\n{"age"\n',
+    ],
 )
 def test_broken_lines_of_json_are_refused_with_the_place(tmp_path: Path, content: bytes):
     path = tmp_path / "people.jsonl"
@@ -109,6 +138,24 @@ def test_broken_lines_of_json_are_refused_with_the_place(tmp_path: Path, content
     with pytest.raises(DataError, match="line 2") as caught:
         count_cells(str(path), AGES)
     assert caught.value.code == "data.unreadable"
+
+
+def test_json_that_only_the_engine_refuses_is_refused_in_its_words(tmp_path: Path):
+    path = tmp_path / "people.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf{"age": 1}\n')
+    with pytest.raises(DataError, match="byte order mark") as caught:
+        count_cells(str(path), AGES)
+    assert caught.value.code == "data.unreadable"
+
+
+def test_json_columns_of_parquet_meet_columns_of_text(tmp_path: Path):
+    with duckdb.connect() as engine:
+        values = "SELECT '7'::JSON AS x UNION ALL SELECT '\"a\"'::JSON UNION ALL SELECT '[1]'::JSON"
+        engine.execute(f"COPY ({values}) TO '{tmp_path}/a.parquet'")
+        engine.execute(f"COPY (SELECT 'a' AS x) TO '{tmp_path}/b.parquet'")
+    domain = Domain({"x": ["a", 7, "[1]"]})
+    assert count_cells(str(tmp_path / "a.parquet"), domain).vector().tolist() == [1, 1, 1]
+    assert count_cells(str(tmp_path / "*.parquet"), domain).vector().tolist() == [2, 1, 1]
 
 
 def test_json_without_records_or_keys_has_no_column(tmp_path: Path):
@@ -191,6 +238,37 @@ def test_utf_16_with_half_a_pair_is_refused_with_its_line(tmp_path: Path):
     assert code_of(count_cells, pg.Files(str(path), encoding="utf-16-le"), AGES) == "data.unreadable"
 
 
+def test_no_encoding_that_may_be_named_decodes_to_half_a_pair():
+    """Copies in UTF-8 are written without a check for them."""
+    pairs = bytes(byte for pair in itertools.product(range(256), repeat=2) for byte in pair)
+    named = {name for name in encodings.aliases.aliases.values() if expected_option("encoding", name) is None}
+    assert {"utf_16", "latin_1", "gb18030", "cp1252"} <= named
+    for name in sorted(named):
+        decoded = codecs.decode(pairs, name, "replace")
+        assert not re.search("[\ud800-\udfff]", decoded), name
+
+
+def test_a_byte_order_mark_in_pieces_is_no_part_of_a_name(tmp_path: Path):
+    path = tmp_path / "people.csv.gz"
+    path.write_bytes(b"".join(gzip.compress(part) for part in (b"\xef", b"\xbb", b"\xbfage\n1\n")))
+    assert count_cells(str(path), AGES).vector().tolist() == [0, 1, 0]
+
+
+def test_options_that_must_have_a_value():
+    with pytest.raises(InputError, match="encoding=None: expected an encoding") as caught:
+        pg.Files("people.csv", encoding=None)
+    assert caught.value.code == "data.options"
+
+
+def test_labels_beyond_64_bits():
+    large = Domain({"x": [2.0**63, 1e300, 1]})
+    wide = pa.table({"x": pa.array([2**63, 1, 7], pa.uint64())})
+    assert count_cells(wide, large, unknown="drop").vector().tolist() == [1, 0, 1]
+    with pytest.raises(InputError, match="at most 64 bits") as caught:
+        count_cells(wide, Domain({"x": [2**70, 1]}))
+    assert caught.value.code == "data.label"
+
+
 def test_options_of_text_files_are_not_for_a_database(tmp_path: Path):
     database = tmp_path / "people.db"
     with duckdb.connect(str(database)) as opened:
@@ -207,6 +285,27 @@ def test_pipes_are_refused(tmp_path: Path):
     pipe = tmp_path / "pipe.csv"
     os.mkfifo(pipe)
     assert code_of(count_cells, str(pipe), AGES) == "data.no-file"
+
+
+def test_a_path_that_no_file_can_have_is_no_pipe():
+    check_plain("a\0b")
+    with pytest.raises(DataError, match="is a folder: expected a file"):
+        check_plain(os.curdir)
+
+
+def test_nodes_that_cannot_be_looked_up_are_unknown_nodes():
+    with pytest.raises(DataError, match="not in the network: '\\[1\\]' 1 time") as caught:
+        read_edges([(0, 1), ([1], 2)], Network(3))
+    assert caught.value.code == "data.edges"
+    assert read_edges([(0, 1), ([1], 2)], Network(3), unknown="drop").rows == 1
+
+
+def test_lost_edges_would_be_noticed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Source, "rows_of", lambda source, statement: [(3,)])
+    monkeypatch.setattr(Source, "fingerprint", lambda source: "ab" * 32)
+    with pytest.raises(DataError, match="3 edges, but 2 were counted") as caught:
+        read_edges(pa.table({"from": [0, 1], "to": [1, 2]}), Network(3))
+    assert caught.value.code == "data.lost"
 
 
 def test_rules_for_edges_are_for_edges():
@@ -277,3 +376,8 @@ def test_a_header_without_names_is_empty(tmp_path: Path):
     path = tmp_path / "blank.csv"
     path.write_text("\n1\n")
     assert code_of(count_cells, str(path), AGES).startswith("data.")
+    for content in (b"\xef\xbb\xbf", b"\n\n"):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match="expected a line with the names of the columns") as caught:
+            count_cells(str(path), AGES)
+        assert caught.value.code == "data.empty"

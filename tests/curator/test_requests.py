@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 import os
 import subprocess
 import sys
 from dataclasses import dataclass, field, fields, replace
+from enum import Enum
 from fractions import Fraction
 
+import duckdb
 import networkx as nx
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy import sparse
 
 import policygraph as pg
+from policygraph.curator import releasing
 from policygraph.curator.counting import count_cells
 from policygraph.curator.histogram import Histogram, MeasuredCounts
-from policygraph.curator.requests import identify, mechanism_form, request_of
+from policygraph.curator.releasing import perform
+from policygraph.curator.requests import Request, cells_looked_at, identify, mechanism_form, request_of
 from policygraph.mechanisms import Fitted, Kernel, Mechanism
+from policygraph.mechanisms.adaptive.mechanism import AdaptiveCube
 from policygraph.mechanisms.auto import choose
 from policygraph.mechanisms.candidates import PlugIn
 from policygraph.mechanisms.cube.strategies import All, BMax, PMost, Unequal
 from policygraph.mechanisms.partitioned.partitioners.matching import Matchings
+from policygraph.mechanisms.residuals.mechanism import Residuals
 from policygraph.mechanisms.statistics import StatisticNoise
+from policygraph.mechanisms.transformed.adaptive import Adaptive
 from policygraph.sensitivity.proofs import CUT_SHORT
 from tests.paths import in_library
 
@@ -44,8 +53,9 @@ def variants() -> list[Mechanism]:
         pg.Cube(consistency=None), pg.Cube(offset=Fraction(1, 10)), pg.Cube(All()), pg.Cube(Unequal()), pg.Cube(BMax()), pg.Cube(PMost(3)), pg.Cube(PMost(4)),
         pg.MatrixMechanism(), pg.MatrixMechanism(evaluations=5), pg.MatrixMechanism("identity"), pg.MatrixMechanism(branching=3),
         pg.MatrixMechanism(over="cells"), pg.MatrixMechanism(strategy), pg.Partitioned(), pg.Partitioned(share=Fraction(1, 3)),
-        pg.Partitioned(share="auto"), pg.Partitioned(Matchings()), pg.Partitioned(pg.Partition(np.array([0, 0, 1, 1, 2, 2]))),
+        pg.Partitioned(share="1/5"), pg.Partitioned(Matchings()), pg.Partitioned(pg.Partition(np.array([0, 0, 1, 1, 2, 2]))),
         pg.Partitioned(pg.Partition(np.array([0, 1, 1, 1, 2, 2]))), pg.Partitioned(then=pg.TransformedLaplace()),
+        AdaptiveCube(), AdaptiveCube(cells=99), AdaptiveCube(rounds=2), Residuals(), Residuals(per_answer=False), Adaptive(), Adaptive(totals="exact"), Adaptive(route="spanning"),
         PlugIn("x", pg.Laplace()), PlugIn("y", pg.Laplace()), PlugIn("x", pg.Laplace(name="mine")), PlugIn("x", pg.Laplace(), "", "of another"),
         pg.Transformed(pg.Laplace()), pg.Transformed(pg.MatrixMechanism()), pg.Transformed(pg.Laplace(), spanning=True),
     ]  # fmt: skip
@@ -265,8 +275,6 @@ def test_a_file_that_changes_before_it_is_counted_is_refused(tmp_path, monkeypat
     path = tmp_path / "people.csv"
     path.write_text("sex,age\nF,1\n")
     ledger = pg.Ledger(tmp_path / "budget.db")
-    from policygraph.curator import releasing
-
     choose = releasing.choose
 
     def slow(*given):
@@ -278,6 +286,42 @@ def test_a_file_that_changes_before_it_is_counted_is_refused(tmp_path, monkeypat
         pg.release(QUERY, POLICY, path, epsilon=1, ledger=ledger)
     assert problem.value.code == "data.changed"
     assert ledger.history() == []
+
+
+def test_a_select_that_changes_before_it_is_counted_is_refused(tmp_path, monkeypatch):
+    ledger = pg.Ledger(tmp_path / "budget.db")
+    with duckdb.connect() as engine:
+        engine.execute("CREATE TABLE people AS SELECT 'F' AS sex, 1 AS age")
+        choose = releasing.choose
+
+        def slow(*given):
+            engine.execute("INSERT INTO people VALUES ('M', 1)")
+            return choose(*given)
+
+        monkeypatch.setattr(releasing, "choose", slow)
+        with pytest.raises(
+            pg.DataError, match=r"while they were being counted.*Nothing was charged"
+        ) as problem:
+            pg.release(QUERY, POLICY, (engine, "SELECT * FROM people"), epsilon=1, ledger=ledger)
+    assert problem.value.code == "data.changed"
+    assert ledger.history() == []
+
+
+def test_a_request_that_another_process_completes_meanwhile_is_given_out_once(tmp_path):
+    ledger = pg.Ledger(tmp_path / "budget.db")
+    request = Request.of(QUERY, POLICY, [1, 2, 3, 4, 5, 6], epsilon=1)
+    met = []
+
+    def other(stage):
+        if stage == "charging the ledger" and not met:
+            met.append(None)
+            met.append(perform(request, ledger=ledger))
+
+    mine = perform(request, ledger=ledger, progress=other)
+    first = met[1]
+    assert (first.repeated, mine.repeated, mine.completed) == (False, True, False)
+    assert list(mine.release.values()) == list(first.release.values())
+    assert ledger.datasets()[0].charges == 1
 
 
 def test_edge_lists_are_recognised_by_their_bytes(tmp_path):
@@ -474,3 +518,157 @@ def test_rows_over_attributes_in_another_order_are_another_request(tmp_path):
             )
     assert [round(float(each.values()[0]), -2) for each in made] == [900, 900, 100, 100]
     assert len([each for each in book.history() if each.what == "charge"]) == 2
+
+
+def test_edges_of_a_database_are_recognised_by_its_content(tmp_path):
+    network = pg.Network(4)
+    ledger = pg.Ledger(tmp_path / "budget.db")
+    query, policy = pg.queries.adjacency(network), pg.Policy(network)
+    for name, expected in (("a", 1), ("b", 0)):
+        database = tmp_path / f"{name}.db"
+        with duckdb.connect(str(database)) as engine:
+            engine.execute('CREATE TABLE edges AS SELECT 0 AS "from", 1 AS "to"')
+        assert charged(ledger, f"duckdb://{database}?table=edges", query, policy)[0] == expected
+
+
+class Colour(Enum):
+    RED = 1
+    BLUE = 2
+
+
+class Described:
+    """Has a specification and no fingerprint."""
+
+    def __init__(self, spec):
+        self.spec = spec
+
+    def to_spec(self):
+        return self.spec
+
+
+def nested(depth):
+    return [nested(depth - 1)] if depth else []
+
+
+MATRIX = sparse.csr_array([[0, 1], [2, 0]])
+SETTINGS = [
+    None, True, 1, 1.0, 1.5, "1", Fraction(1, 3), b"1", b"2", Colour.RED, Colour.BLUE, (1, 2), [1, 2], (2, 1), {1, 2}, frozenset({1, 2}), {1, 3},
+    {"a": 1}, {"a": 2}, {"b": 1}, np.array([1, 2]), np.array([1, 2], dtype=np.int8), np.array([1, 2.0]), np.array([[1, 2]]), np.array([1, "a"], dtype=object),
+    np.array([1, "b"], dtype=object), MATRIX, sparse.csr_array([[0, 1], [3, 0]]), sparse.csr_array([[0, 1, 0], [2, 0, 0]]),
+    Described({"a": 1}), Described({"a": 2}), nested(3), nested(4),
+]  # fmt: skip
+
+
+def form(setting):
+    return json.dumps(mechanism_form(WithFunction(function=setting)), sort_keys=True)
+
+
+def test_settings_of_every_kind_are_told_apart_and_equal_ones_are_the_same():
+    found = [form(each) for each in SETTINGS]
+    assert "null" not in found
+    assert len(set(found)) == len(found)
+    assert [form(each) for each in copy.deepcopy(SETTINGS)] == found
+    assert form({2, 1}) == form({1, 2})
+    assert form(MATRIX.tocsc()) == form(MATRIX.tocoo()) == form(MATRIX)
+
+
+def test_settings_that_are_nested_too_deeply_are_not_told():
+    assert form(nested(20)) != "null"
+    assert form(nested(60)) == "null"
+
+
+def test_cells_of_a_table_that_is_too_wide_to_look_at_are_all_cells():
+    wide = pg.Domain({"age": 4_000_001})
+    query = pg.queries.ranges(wide, [(1, 2)])
+    assert cells_looked_at(pg.Laplace().calibrate(query, pg.Policy(wide), pg.Epsilon(1))) is None
+
+
+@pytest.mark.parametrize("with_ledger", [False, True])
+def test_sums_need_records_and_are_not_charged_without(tmp_path, with_ledger):
+    measure = pg.Measure("income", 0, 10)
+    query = pg.queries.sums(DOMAIN, [()], measure)
+    ledger = pg.Ledger(tmp_path / "budget.db") if with_ledger else None
+    table = pa.table({"sex": ["F"], "age": [1], "income": [3]})
+    for data, edges in (([1, 2, 3, 4, 5, 6], None), (table, {"loops": "drop"})):
+        with pytest.raises(pg.InputError, match="need records with their values") as caught:
+            pg.release(query, POLICY, data, epsilon=1, ledger=ledger, edges=edges)
+        assert caught.value.code == "measure.data"
+    for mechanism, met in ((pg.Laplace, "the class Laplace"), (7, "7")):
+        with pytest.raises(pg.InputError, match=f"mechanism={met}: expected 'auto'") as caught:
+            pg.release(query, POLICY, table, epsilon=1, ledger=ledger, mechanism=mechanism)
+        assert caught.value.code == "release.mechanism"
+    counts = pg.Laplace().calibrate(QUERY, POLICY, pg.Epsilon(1))
+    with pytest.raises(pg.InputError, match=r"expected mechanism None or pg\.Measured") as caught:
+        pg.release(query, POLICY, table, epsilon=1, ledger=ledger, mechanism=counts)
+    assert caught.value.code == "release.mechanism"
+    if ledger is not None:
+        assert ledger.history() == []
+
+
+def test_what_is_refused_at_the_last_moment_is_not_charged(tmp_path):
+    ledger = pg.Ledger(tmp_path / "budget.db")
+    request = Request.of(QUERY, POLICY, [1, 2, 3, 4, 5, 6], epsilon=1)
+
+    def refuse():
+        raise pg.InputError("not into this folder.", code="cli.folder")
+
+    for book in (ledger, None):
+        with pytest.raises(pg.InputError, match="not into this folder"):
+            perform(request, ledger=book, before=refuse)
+    assert ledger.history() == []
+    with pytest.raises(pg.InputError, match="expected the path of a ledger") as caught:
+        pg.release(QUERY, POLICY, [1, 2, 3, 4, 5, 6], epsilon=1, ledger=7)
+    assert caught.value.code == "release.ledger"
+
+
+def test_a_request_on_record_is_charged_anew_without_reuse(tmp_path):
+    ledger = pg.Ledger(tmp_path / "budget.db")
+    request = Request.of(QUERY, POLICY, [1, 2, 3, 4, 5, 6], epsilon=1)
+    for number in (1, 2):
+        done = perform(request, ledger=ledger, reuse=False, resume=True)
+        assert (done.repeated, done.completed) == (False, False)
+        assert ledger.datasets()[0].charges == number
+
+
+def test_a_release_says_which_epsilon_and_delta_were_asked_for(tmp_path):
+    made = pg.release(QUERY, POLICY, [1, 2, 3, 4, 5, 6], epsilon=1, delta="1e-6", rng=pg.SeededRng(1))
+    assert made.record["asked"]["kind"] == "epsilon-delta"
+    assert made.record["stages"][-1].endswith(f"kept by {made.loss}.")
+    assert made.loss.kind == "rho"
+
+
+def test_sparse_releases_hold_room_for_what_noise_alone_lists(tmp_path):
+    ledger = pg.Ledger(tmp_path / "budget.db")
+    wide = pg.Domain({"a": 1000, "b": 1000})
+    people = pa.table({"a": [1] * 90 + [2], "b": [5] * 90 + [7]})
+    query, policy = pg.queries.identity(wide), pg.Policy(wide)
+    for charges in (1, 1):
+        made = pg.release(query, policy, people, epsilon=1, mechanism=pg.Sparse(), ledger=ledger)
+        assert ledger.datasets()[0].charges == charges
+    assert len(made.tables[0].values) >= 1
+
+
+def test_a_charge_whose_release_was_never_stored_is_completed_at_no_cost(tmp_path):
+    ledger = pg.Ledger(tmp_path / "budget.db")
+    request = Request.of(QUERY, POLICY, [1, 2, 3, 4, 5, 6], epsilon=1)
+
+    def crash(stage):
+        if stage == "recording the release":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        perform(request, ledger=ledger, progress=crash)
+    done = perform(request, ledger=ledger, reuse=False, resume=True)
+    assert (done.repeated, done.completed) == (True, True)
+    assert ledger.datasets()[0].charges == 1
+
+
+def test_the_first_release_without_a_limit_says_so_where_others_have_one(tmp_path):
+    ledger = pg.Ledger(tmp_path / "budget.db")
+    assert not perform(Request.of(QUERY, POLICY, [0, 2, 3, 4, 5, 6], epsilon=1), ledger=ledger).unlimited
+    ledger.set_limit("cd" * 32, pg.Epsilon(5), name="others")
+    told = [
+        perform(Request.of(QUERY, POLICY, [1, 2, 3, 4, 5, 6], epsilon=loss), ledger=ledger).unlimited
+        for loss in (1, 2)
+    ]
+    assert told == [True, False]

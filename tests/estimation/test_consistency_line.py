@@ -233,7 +233,7 @@ def test_consistency_lowers_the_error_on_sparse_trees_and_grids():
         errors = []
         for mechanism in (TransformedLaplace(route="edges"), TransformedConsistent(route="edges")):
             ready = mechanism.calibrate(query, policy, pg.Epsilon("0.1"))
-            made = [noisy(ready, cells, pg.SeededRng(s)) for s in range(5)]
+            made = [ready.to_answers(noisy(ready, cells, pg.SeededRng(s))) for s in range(5)]
             errors.append(np.mean([((m - cells) ** 2).mean() for m in made]))
         assert errors[1] < 0.3 * errors[0]
 
@@ -250,7 +250,7 @@ def test_the_promised_errors_on_the_benchmark_sets(name, epsilon):
     errors = {}
     for mechanism in (TransformedLaplace(), TransformedConsistent()):
         ready = mechanism.calibrate(query, policy, pg.Epsilon(epsilon))
-        made = [noisy(ready, cells, pg.SeededRng(seed)) for seed in range(20)]
+        made = [ready.to_answers(noisy(ready, cells, pg.SeededRng(seed))) for seed in range(20)]
         errors[mechanism.name] = float(np.mean([((m - cells) ** 2).mean() for m in made]))
     promised = 4 / float(epsilon) ** 2
     assert abs(errors["TransformedLaplace"] / promised - 1) < 0.05

@@ -112,6 +112,10 @@ def test_the_contract_of_networks() -> None:
         ('"attribute"', lambda d: PolicyGraph.attribute(d)),
         ('"bit"', lambda d: PolicyGraph.bit(d)),
         ('"grid"', lambda d: PolicyGraph.grid(d)),
+        (
+            '{threshold = "2.3", metric = "euclidean"}',
+            lambda d: PolicyGraph.threshold(d, "2.3", metric="euclidean"),
+        ),
         ('{threshold = 2, attribute = "age"}', lambda d: PolicyGraph.threshold(d, 2, "age")),
         (
             '{partition = [[0, 1], [2, 3, 4, 5, 6]], attribute = "age"}',
@@ -151,6 +155,28 @@ def test_the_forms_of_graphs(form: str, make: Any) -> None:
             lambda d: queries.ranges(d, [(0, 3), (2, 6)], "age"),
         ),
         ('[[release]]\nprefix = "age"\n', lambda d: queries.prefix(d, "age")),
+        (
+            '[[release]]\nmarginals = [["sex", "age"], ["salary"]]\nasked = {age = "prefix", salary = "ranges"}\nweights = [1, 2]\n',
+            lambda d: queries.marginals(
+                d, [["sex", "age"], ["salary"]], prefix="age", ranges="salary", weights=[1, 2]
+            ),
+        ),
+        (
+            '[[release]]\nmarginals = 2\nasked = {age = "prefix"}\n',
+            lambda d: queries.marginals(d, 2, prefix="age"),
+        ),
+        (
+            '[[release]]\nmarginals = [["age"]]\nasked = {age = "prefix"}\n[[release]]\ncuboid = ["sex"]\n',
+            lambda d: queries.marginals(d, [["age"], ["sex"]], prefix="age"),
+        ),
+        (
+            '[[release]]\nboxes = [{age = [2, 4], sex = "M"}, {}]\n',
+            lambda d: queries.boxes(d, [((1, 2, 0), (1, 4, 4)), ((0, 0, 0), (1, 6, 4))]),
+        ),
+        (
+            '[[release]]\nboxes = [{age = [0, 1], salary = [1, 3]}]\nname = "rectangles"\n',
+            lambda d: queries.rectangles(d, [((0, 0, 1), (1, 1, 3))]),
+        ),
     ],
 )
 def test_the_forms_of_releases(text: str, make: Any) -> None:
@@ -276,6 +302,7 @@ cuboids = [["sx"], 3]
         (TABLE + '[neighbours]\ngraph = "gird"\n', "neighbours.graph", "Did you mean 'grid'?"),
         (TABLE + "[neighbours]\ngraph = 3\n", "neighbours.graph", "3: expected full"),
         (TABLE + '[neighbours]\ngraph = "line"\n', "neighbours.graph", "which one is ordered"),
+        (TABLE + '[neighbours]\ngraph = {threshold = 2, metric = "l3"}\n', "neighbours.graph", "'l1' or 'euclidean'"),
         (TABLE + "[neighbours]\ngraph = {threshold = 0}\n", "neighbours.graph", "threshold = 0: expected"),
         (TABLE + '[neighbours]\ngraph = {threshold = 2, attribute = "Age"}\n', "neighbours.graph.attribute", "Did you mean 'age'?"),
         (TABLE + "[neighbours]\ngraph = {treshold = 2}\n", "neighbours.graph.treshold", "Did you mean 'threshold'?"),
@@ -315,6 +342,20 @@ cuboids = [["sx"], 3]
         (TABLE + "[[release]]\nadjacency = true\n", "release[0].adjacency", "a table has no adjacency"),
         (TABLE + '[[release]]\nprefix = "ag"\n', "release[0].prefix", "Did you mean 'age'?"),
         (TABLE + '[[release]]\nranges = {attribute = "age", pairs = [[3, 1]]}\n', "release[0].ranges", "low <= high"),
+        (TABLE + '[[release]]\nmarginals = [["sex", "Age"]]\n', "release[0].marginals[0][1]", "Did you mean 'age'?"),
+        (TABLE + '[[release]]\nmarginals = 4\n', "release[0].marginals", "expected 0 to 3"),
+        (TABLE + '[[release]]\nmarginals = "all"\n', "release[0].marginals", "lists of attributes"),
+        (TABLE + '[[release]]\nmarginals = 1\nasked = {agee = "prefix"}\n', "release[0].asked.agee", "Did you mean 'age'?"),
+        (TABLE + '[[release]]\nmarginals = 1\nasked = {age = "suffix"}\n', "release[0].asked.age", "'values', 'prefix', 'ranges'"),
+        (TABLE + '[[release]]\nmarginals = 1\nasked = {age = [[1, 2]]}\n', "release[0].marginals", "rows of 7 whole numbers"),
+        (TABLE + '[[release]]\ncuboid = ["sex"]\nasked = {age = "prefix"}\n', "release[0].asked", "does not belong beside cuboid"),
+        (TABLE + '[[release]]\nboxes = [{age = [4, 2]}]\n', "release[0].boxes[0].age", "2 comes before 4"),
+        (TABLE + '[[release]]\nboxes = [{age = [2, 9]}]\n', "release[0].boxes[0].age[1]", "age has no value 9"),
+        (TABLE + '[[release]]\nboxes = [{sex = "X"}]\n', "release[0].boxes[0].sex", "sex has no value 'X'"),
+        (TABLE + '[[release]]\nboxes = [{ages = [2, 4]}]\n', "release[0].boxes[0].ages", "Did you mean 'age'?"),
+        (TABLE + '[[release]]\nboxes = [{age = [2, 3, 4]}]\n', "release[0].boxes", "first and the last label"),
+        (TABLE + '[[release]]\nboxes = []\n', "release[0].boxes", "a list of boxes"),
+        (TABLE + '[[release]]\nboxes = "all ranges"\n', "release[0].boxes", "a domain with one attribute"),
         (TABLE + '[[release]]\nranges = {pairs = [[0, 1, 2]]}\n', "release[0].ranges.pairs[0]", "at most 2"),
         (TABLE + '[[release]]\ncuboid = ["sex"]\nweights = [1]\n', "release[0].weights", "does not belong beside cuboid"),
         (TABLE + '[[release]]\ncuboid = ["sex"]\n[[release]]\ncuboid = ["sex"]\n', "release", "twice"),

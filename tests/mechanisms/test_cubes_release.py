@@ -11,10 +11,12 @@ import pytest
 import policygraph as pg
 from policygraph.curator.histogram import Histogram
 from policygraph.curator.noise import discrete_gaussian, discrete_laplace
+from policygraph.distributions.sums import Terms, combination_within, linear_within
 from policygraph.errors import InputError, RefusedError
 from policygraph.estimation.cubes import CubeRelease
-from policygraph.estimation.cubes.errors import within_95
+from policygraph.estimation.cubes.errors import coefficients_at, factors_at
 from policygraph.transforms.cuboids.choose import Choice
+from policygraph.transforms.cuboids.lattice import Lattice
 from tests.gate import noisy
 from tests.paths import DATA
 
@@ -147,7 +149,10 @@ def test_measured_variances_are_the_stated_ones(strategy, loss, policy, consiste
     within = np.concatenate(
         [np.full(part.height, ready.within_95(at)) for at, part in enumerate(QUERY.parts)]
     )
-    assert np.all((np.abs(errors) <= within + 1e-9).mean(axis=0) >= 0.95)
+    inside = (np.abs(errors) <= within + 1e-9).mean(axis=0)
+    # Five standard errors of 30,000 runs.
+    assert np.all(inside >= 0.95 - 5 * np.sqrt(0.95 * 0.05 / 30_000))
+    assert np.mean(inside[within > 0]) <= 0.985
     start = 0
     for at, part in enumerate(QUERY.parts):
         measured = float(np.square(errors[:, start : start + part.height]).mean())
@@ -191,9 +196,35 @@ def test_stated_ranges_hold_for_few_and_many_noises(distribution):
                 values = np.arange(-int(9 * scale) - 9, int(9 * scale) + 10)
                 weights = np.exp(-(values**2) / (2 * scale**2))
                 noise = draws.choice(values, (4000, count), p=weights / weights.sum())
-            parameter = scale if distribution == "discrete Laplace" else scale**2
-            limit = within_95(float(coefficients @ coefficients), distribution, parameter)
-            assert (np.abs(noise @ coefficients) <= limit).mean() >= 0.95
+            laplace = distribution == "discrete Laplace"
+            parameter = scale if laplace else scale**2
+            limit = linear_within(float(coefficients @ coefficients), parameter, laplace=laplace)
+            found = np.abs(noise @ coefficients)
+            margin = 5 * np.sqrt(0.95 * 0.05 / 4000)
+            assert (found <= limit).mean() >= 0.95 - margin
+            exact = combination_within([Terms(np.abs(coefficients), np.ones(count), parameter, laplace)])
+            assert (found <= exact).mean() >= 0.95 - margin
+            assert (found <= 0.9 * exact).mean() <= 0.95 + margin or scale < 1
+            assert exact <= limit * 1.01 or scale < 1
+
+
+@pytest.mark.parametrize("kind", ["cuboids", "interactions"])
+@pytest.mark.parametrize("known", [(), ("age",)])
+def test_listed_coefficients_have_the_stated_squares(kind, known):
+    domain = pg.Domain({"sex": 2, "age": 3, "work": 4, "one": 1})
+    lattice = Lattice(domain)
+    names = [("sex", "age"), ("age", "work"), ("sex", "work"), ("age",), ("sex",), ("work",), ()]
+    choice = Choice(tuple(names), (3, 1, 2, 5, 4, 1, 7), kind)
+    exact = [lattice.mask(known)] if known else []
+    tables = [[], ["sex"], ["age"], ["sex", "age"], ["age", "work"]]
+    for mask in map(lattice.mask, tables):
+        sizes, counts = coefficients_at(lattice, choice, exact, mask, consistent=True)
+        [wanted] = factors_at(lattice, choice, exact, [mask], consistent=True)
+        assert float(counts @ sizes**2) == pytest.approx(float(wanted), rel=1e-6, abs=1e-12)
+        if kind == "cuboids":
+            [(size, count)] = [coefficients_at(lattice, choice, exact, mask, consistent=False)]
+            [plain] = factors_at(lattice, choice, exact, [mask], consistent=False)
+            assert float(count @ size**2) == pytest.approx(float(plain), abs=1e-12)
 
 
 def test_any_cuboid_and_cell_on_demand():

@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 
 import policygraph as pg
 from policygraph.audit.harness import audit
-from policygraph.curator.runners.exponential import _uniform
+from policygraph.curator.runners.exponential import uniform
 from policygraph.distributions.integers import thresholds
 from policygraph.errors import ConstraintError, InputError, RefusedError
 from policygraph.mechanisms.exponential.mechanism import Exponential, Layers, table_graph
@@ -218,8 +218,8 @@ def test_uniform_integers_redraw_words_past_the_last_multiple():
 
     source = Words()
     # 2^64 - 1 = 3 * 5 * ... is past the last multiple of 6, so it is drawn again
-    assert _uniform(6, 2, source).tolist() == [3, 1]
-    assert _uniform(1, 3, source).tolist() == [0, 0, 0]
+    assert uniform(6, 2, source).tolist() == [3, 1]
+    assert uniform(1, 3, source).tolist() == [0, 0, 0]
 
 
 def test_what_is_refused():

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import policygraph as pg
 from policygraph.audit import audit
+from policygraph.curator.gate import draw, histogram
 from policygraph.mechanisms.matching.solve import marks
 from policygraph.mechanisms.partitioned import Partition
 from policygraph.mechanisms.partitioned.mechanism import Partitioned
@@ -121,6 +122,32 @@ def test_rounds_make_larger_buckets():
     for rounds, size in ((1, 2), (2, 4), (3, 8), (4, 8)):
         ready = Matchings(rounds, bias=0).calibrate(16, Fraction(1), pg.Epsilon(400), 1.0)
         assert set(chosen(ready, counts, pg.SeededRng(rounds)).sizes.tolist()) == {size}
+
+
+def test_rounds_end_when_few_buckets_find_a_partner_and_leave_their_loss_to_the_counts():
+    domain = pg.Domain({"place": 16})
+    counts = np.array([*range(0, 8000, 1000), *[70] * 8])
+    mechanism = Partitioned(Matchings(rounds=4), share="1/2")
+    ready = mechanism.calibrate(pg.queries.identity(domain), pg.Policy(domain), pg.Epsilon(40))
+    chooser, whole = ready.chooser, ready.loss.value
+    alone, pairs = Partition.singletons(16), Partition([*range(8), 8, 8, 9, 9, 10, 10, 11, 11])
+    fours, eight = Partition([*range(8), *[8] * 4, *[9] * 4]), Partition([*range(8), *[8] * 8])
+    assert chooser.ends(alone, alone)
+    assert not chooser.ends(alone, pairs)
+    for history, run in (
+        ((alone, alone, alone, alone), 1),
+        ((pairs, pairs, pairs, pairs), 2),
+        ((pairs, fours, eight, eight), 4),
+    ):
+        assert chooser.spent(history) == chooser.loss.value * run / 4
+        guarded = ready.after(history)
+        assert chooser.spent(history) + guarded.cells.loss.value + guarded.buckets.loss.value == whole
+    for seed in range(5):
+        found = ready.drawn(draw(ready, histogram(ready, counts), pg.SeededRng(seed))[0]).history
+        steps = [chooser.ends(*step) for step in itertools.pairwise((alone, *found))]
+        run = steps.index(True) + 1 if True in steps else 4
+        assert set(found[run - 1 :]) == {found[run - 1]}  # no round is run after the last
+        assert chooser.spent(found) == chooser.loss.value * run / 4
 
 
 def test_absurdly_tall_counts_are_cut():

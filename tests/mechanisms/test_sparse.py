@@ -25,11 +25,11 @@ from policygraph.distributions.integers import (
     expected_passing,
     thresholds,
 )
-from policygraph.distributions.moments import gaussian_pmf_bounds, laplace_pmf_bounds
 from policygraph.errors import InputError, RefusedError
 from policygraph.mechanisms import sparse as module
 from tests.gate import noisy, noisy_many
 from tests.oracles import sparse as oracle
+from tests.oracles.probabilities import gaussian_pmf_bounds, laplace_pmf_bounds
 
 SMALL = pg.Domain({"a": 2, "b": ["x", "y"]})
 TAILS = [

@@ -257,7 +257,10 @@ def test_measured_errors_are_the_expected_ones(kind, over, loss):
     assert np.allclose(shown[deviation > 0], deviation[deviation > 0], rtol=0.16)
     assert np.allclose(errors[:, deviation == 0], 0, atol=1e-6)
     assert np.abs(errors.mean(axis=0)).max() < 5 * deviation.max() / np.sqrt(1500)
-    assert (np.abs(errors) <= np.broadcast_to(ready.within_95(0), (6,)) + 1e-9).mean(axis=0).min() > 0.95
+    inside = (np.abs(errors) <= np.broadcast_to(ready.within_95(0), (6,)) + 1e-9).mean(axis=0)
+    margin = 5 * np.sqrt(0.95 * 0.05 / len(errors))
+    assert inside.min() > 0.95 - margin
+    assert inside.mean() < 0.98 + margin
 
 
 def test_a_release_says_what_was_measured_and_comes_back_from_a_file(tmp_path):

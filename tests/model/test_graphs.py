@@ -89,6 +89,7 @@ def cases(draw):
         "bit",
         "grid",
         "threshold",
+        "euclidean",
         "one",
         "product",
         "cells",
@@ -104,6 +105,10 @@ def cases(draw):
     elif kind == "threshold":
         theta = draw(st.integers(1, 7))
         graph, predicate = PolicyGraph.threshold(domain, theta), oracle.threshold(theta)
+    elif kind == "euclidean":
+        theta = draw(st.fractions(1, 5, max_denominator=8))
+        graph = PolicyGraph.threshold(domain, theta, metric="euclidean")
+        predicate = oracle.euclidean(theta)
     elif kind == "one":
         name = draw(st.sampled_from(names))
         form, inner = draw(value_rules(domain, name))

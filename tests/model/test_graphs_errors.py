@@ -88,6 +88,9 @@ BAD = {
     "network sets": (lambda: G.full(Network(3)).difference_sets(), "graph.network", "a network has none"),
     "word": (lambda: G.from_spec(D, "star"), "graph.spec", "expected one of full"),
     "none": (lambda: G.from_spec(D, "none"), "graph.spec", "leave the graph out"),
+    "metric": (lambda: G.threshold(D, 2, metric="l2"), "graph.metric", "'l1' or 'euclidean'"),
+    "radius": (lambda: G.threshold(D, "1/2", metric="euclidean"), "graph.theta", "a number >= 1"),
+    "no radius": (lambda: G.threshold(D, "far", metric="euclidean"), "graph.theta", "a number >= 1"),
     "two kinds": (lambda: G.from_spec(D, {"threshold": 1, "edges": []}), "graph.spec", "exactly one of"),
     "no kind": (lambda: G.from_spec(D, {"attribute": "age"}), "graph.spec", "exactly one of"),
     "beside": (

@@ -45,17 +45,35 @@ def dense_fit(lattice, top, choice, measured, known, facts):
     return x.reshape(lattice.shape(top)), noise @ noise.T
 
 
-def dense_nonnegative(lattice, top, fitted, measured, total):
-    """Non-negative least squares with a given total, the total by a heavy row."""
-    heavy = 1e4
-    a = np.concatenate(
-        [rows_of(lattice, mask, top) / variance**0.5 for mask, variance in measured.items()]
-        + [heavy * np.ones((1, lattice.size(top)))]
-    )
-    y = np.concatenate(
-        [fitted[mask].ravel() / variance**0.5 for mask, variance in measured.items()] + [[heavy * total]]
-    )
-    return nnls(a, y)[0].reshape(lattice.shape(top))
+def local_nonnegative(lattice, family, precisions, tables, tops, total):
+    """Half the least squared distance of non-negative tables that agree, by bounded least squares on stacked tables with heavy rows for agreement."""
+    starts = np.concatenate([[0], np.cumsum([lattice.size(m) for m in tops])])
+    rows, goals = [], []
+    for mask, precision in zip(family.masks.tolist(), precisions, strict=True):
+        first = None
+        for at, top in enumerate(tops):
+            if mask & ~top:
+                continue
+            place = np.zeros((lattice.size(mask), starts[-1]))
+            place[:, starts[at] : starts[at + 1]] = rows_of(lattice, mask, top)
+            if first is None:
+                first = place
+                if mask == 0 and total is not None:
+                    rows.append(1e4 * place)
+                    goals.append(np.array([1e4 * total]))
+                    continue
+                centred = np.eye(lattice.size(mask)).reshape(-1, *lattice.shape(mask))
+                for axis in range(1, centred.ndim):
+                    centred = centred - centred.mean(axis=axis, keepdims=True)
+                centred = centred.reshape(lattice.size(mask), -1)
+                rows.append(precision**0.5 * centred @ place)
+                goals.append(precision**0.5 * centred @ np.asarray(tables[mask]).ravel())
+            else:
+                rows.append(1e4 * (place - first))
+                goals.append(np.zeros(lattice.size(mask)))
+    a, y = np.concatenate(rows), np.concatenate(goals)
+    x = nnls(a, y, maxiter=100 * a.shape[1])[0]
+    return float(((a @ x - y) ** 2).sum()) / 2
 
 
 def roundings(lattice, top, values, known):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 from itertools import combinations, product
 
 import networkx as nx
@@ -41,6 +42,10 @@ def grid(a: Codes, b: Codes) -> bool:
 
 def threshold(theta: int) -> Predicate:
     return lambda a, b: 0 < sum(abs(x - y) for x, y in zip(a, b)) <= theta
+
+
+def euclidean(theta: Fraction) -> Predicate:
+    return lambda a, b: 0 < sum((x - y) ** 2 for x, y in zip(a, b)) <= theta * theta
 
 
 def only(axis: int, predicate: Predicate) -> Predicate:

@@ -1,4 +1,4 @@
-"""Literal definitions: deviations, all partitions into runs, their first cheapest one, merged graphs, exact laws."""
+"""Literal definitions: shrunk differences, deviations, all partitions into runs, their first cheapest one, merged graphs, exact laws."""
 
 from __future__ import annotations
 
@@ -160,3 +160,40 @@ def tree_law(counts, scale, charge, reach):
         values[(*left, *right)] = float(split[1].sum())
         values[((0, 4),)] = values.get(((0, 4),), 0.0) + float(whole[1].sum())
     return values
+
+
+def shrunk(noisy, levels, covariance, fewest, sure, spread, target=None):
+    """The estimate from nested buckets by dense projections and traces: what is left of each difference, group by group."""
+    size = len(noisy)
+
+    def averaging(labels):
+        same = np.equal.outer(labels, labels).astype(float)
+        return same / same.sum(axis=1)
+
+    coarsest = np.array(levels[-1]) if levels else np.arange(size)
+    kind = np.array([math.ceil(math.log2((coarsest == label).sum())) for label in coarsest])
+    out = np.zeros(size)
+    before = np.eye(size)
+    steps = [(averaging(np.array(labels)), None) for labels in levels]
+    steps += [(np.zeros((size, size)), target)] if target is not None else []
+    for after, aim in steps:
+        part = before - after
+        apart = part @ noisy - (0 if aim is None else aim)
+        expected = np.diag(before @ covariance @ before.T) - np.diag(after @ covariance @ after.T)
+        numbers = np.diag(before) - np.diag(after)
+        groups, open_ = [], []
+        for each in range(kind.max() + 1):
+            open_ += [cell for cell in range(size) if kind[cell] == each and numbers[cell] > 0]
+            if sum(numbers[cell] for cell in open_) >= fewest:
+                groups, open_ = [*groups, open_], []
+        if open_:
+            groups = [*groups[:-1], groups[-1] + open_] if groups else [open_]
+        for group in groups:
+            noise, found = expected[group].sum(), (apart[group] ** 2).sum()
+            share = 0.0
+            if noise > 0 and found > 0:
+                room = noise * min(0.5, sure * math.sqrt(spread / max(numbers[group].sum(), 1.0)))
+                share = 1.0 if found - noise <= room else noise / found
+            out[group] += (1 - share) * apart[group]
+        before = after
+    return out + (before @ noisy if target is None else target)

@@ -28,6 +28,7 @@ def graphs(domain):
         "grid": pg.PolicyGraph.grid(domain),
         "line": pg.PolicyGraph.line(domain, first),
         "threshold": pg.PolicyGraph.threshold(domain, 2),
+        "euclidean": pg.PolicyGraph.threshold(domain, "1.5", metric="euclidean"),
         "threshold of one": pg.PolicyGraph.threshold(domain, 2, first),
         "blocks": pg.PolicyGraph.partition(domain, np.arange(domain.size) % 2),
         "edges": pg.PolicyGraph.from_edges(

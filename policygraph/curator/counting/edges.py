@@ -269,11 +269,11 @@ def _is_node(network: Network, text: str) -> bool:
 
 def _find_ends(source: Source, columns: Sequence[str] | None) -> list[tuple[str, str]]:
     given = [shown for shown, _, _ in source.columns]
-    wanted: Sequence[str] | None = columns
-    if wanted is None:
+    ends: Sequence[str] | None = columns
+    if ends is None:
         lowered = {shown.lower(): shown for shown in given}
         pairs = [[lowered[a], lowered[b]] for a, b in (*ENDS, UNNAMED) if a in lowered and b in lowered]
-        wanted = pairs[0] if pairs else None
+        ends = pairs[0] if pairs else None
         if source.loose and (len(pairs) != 1 or len(lowered) < len(given)):
             # One record with other keys must not say where the others have their ends.
             raise DataError(
@@ -282,16 +282,16 @@ def _find_ends(source: Source, columns: Sequence[str] | None) -> list[tuple[str,
                 code="data.missing-column",
                 columns=given,
             )
-    if wanted is None and len(given) == 2:
-        wanted = given
-    if source.guessed and wanted is not None and list(wanted) != given[:2]:
+    if ends is None and len(given) == 2:
+        ends = given
+    if source.guessed and ends is not None and list(ends) != given[:2]:
         raise DataError(
             f"{source.label}: the first line {given[:12]} names other columns than the first two, and it may be an edge itself: expected to be told. Say header: "
             "read_edges(..., header=True), pg.Files(path, header=True), or [data] header = true in the policy file. Or say the columns.",
             code="data.no-header",
             columns=given,
         )
-    if wanted is None or len(wanted) != 2 or any(given.count(name) != 1 for name in wanted):
+    if ends is None or len(ends) != 2 or any(given.count(name) != 1 for name in ends):
         raise DataError(
             f"{source.label}: its columns are {', '.join(map(repr, given[:12]))}: expected "
             + (
@@ -303,7 +303,7 @@ def _find_ends(source: Source, columns: Sequence[str] | None) -> list[tuple[str,
             code="data.missing-column",
             columns=given,
         )
-    return [(source.columns[given.index(name)][1], source.columns[given.index(name)][2]) for name in wanted]
+    return [(source.columns[given.index(name)][1], source.columns[given.index(name)][2]) for name in ends]
 
 
 def _from_source(source: Source, ends: list[tuple[str, str]], network: Network) -> _Edges:

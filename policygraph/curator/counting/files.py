@@ -268,8 +268,6 @@ def _common(kinds: set[str]) -> str:
         return next(iter(kinds))
     if kinds <= WHOLE - {"UHUGEINT"}:
         return "HUGEINT"
-    if all(kind == "VARCHAR" or kind.startswith("ENUM") for kind in kinds):
-        return "VARCHAR"
     return SPLIT
 
 
@@ -447,20 +445,25 @@ def _is_array(path: str) -> bool:
 
 def _first_wrong(path: str, array: bool) -> str | None:
     """Find the first record of a JSON file that is none, the slow way; None if all are well."""
-    for name, text in _records(path, array):
-        if isinstance(text, Exception):
-            return f"{name} is no JSON: {text}."
-        try:
-            if not isinstance(text, str):
-                record: Any = text
-            else:
-                record = json.loads(text, object_pairs_hook=_once)
-            if not isinstance(record, dict):
-                return f'{name} is {"no object" if record is not None else "null"}: expected a record such as {{"age": 7}}.'
-            json.dumps(record, ensure_ascii=False).encode()
-        except (ValueError, RecursionError) as cause:
-            return f"{name} is no JSON object: {cause}."
+    try:
+        for name, text in _records(path, array):
+            try:
+                record = json.loads(text, object_pairs_hook=_once) if isinstance(text, str) else text
+                if not isinstance(record, dict):
+                    return f'{name} is {"no object" if record is not None else "null"}: expected a record such as {{"age": 7}}.'
+                json.dumps(record, ensure_ascii=False).encode()
+            except (ValueError, RecursionError) as cause:
+                return f"{name} is no JSON object: {cause}."
+    except _NoJsonError as cause:
+        return f"{cause}."
     return None
+
+
+class _NoJsonError(Exception):
+    """A place of a file where no record begins or ends."""
+
+    def __init__(self, name: str, cause: object) -> None:
+        super().__init__(f"{name} is no JSON: {cause}")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -479,8 +482,7 @@ def _records(path: str, array: bool) -> Iterator[tuple[str, Any]]:
                 try:
                     text = line.decode().strip(" \t\r")
                 except UnicodeDecodeError as cause:
-                    yield f"line {lines}", cause
-                    return
+                    raise _NoJsonError(f"line {lines}", cause) from cause
                 if text:
                     yield f"line {lines}", text
         return
@@ -500,18 +502,16 @@ def _records(path: str, array: bool) -> Iterator[tuple[str, Any]]:
         try:
             value, at = decoder.raw_decode(whole, at)
         except (ValueError, RecursionError) as cause:
-            yield f"record {count}", broken or cause
-            return
+            raise _NoJsonError(f"record {count}", broken or cause) from cause
         yield f"record {count}", value
         at = _blank(whole, at)
         if whole[at : at + 1] == "]":
             break
         if whole[at : at + 1] != ",":
-            yield f"what follows record {count}", broken or ValueError("expected , or ]")
-            return
+            raise _NoJsonError(f"what follows record {count}", broken or "expected , or ]")
         at += 1
     if broken or _blank(whole, at + 1) < len(whole):
-        yield f"what follows record {count} and the array", broken or ValueError("expected nothing")
+        raise _NoJsonError(f"what follows record {count} and the array", broken or "expected nothing")
 
 
 def _blank(text: str, at: int) -> int:

@@ -78,8 +78,6 @@ def _readable(data: Any) -> tuple[Any, list[tuple[str, str | None]] | None]:
         return data, None
     if hasattr(data, "__arrow_c_stream__"):
         return pyarrow.RecordBatchReader.from_stream(data), None
-    if isinstance(data, pyarrow.RecordBatch):
-        return _readable(pyarrow.Table.from_batches([data]))
     if hasattr(data, "__dataframe__"):
         from pyarrow.interchange import from_dataframe
 
@@ -198,7 +196,8 @@ def _sorted_out(value: Any, name: str, row: int) -> str | int | float | bool | N
         return None
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
-    if isinstance(value, (int, np.integer)):
+    # A span of time is an integer for numpy, and none here.
+    if isinstance(value, (int, np.integer)) and not isinstance(value, np.timedelta64):
         # What a class of its own says about itself is not its value.
         whole = int.__int__(value) if isinstance(value, int) else int(value)
         return whole if -(2**63) <= whole < 2**63 else _big(whole)

@@ -203,30 +203,30 @@ class _Plan:
     def join(
         self,
         expression: str,
-        wanted: Mapping[str, int] | Mapping[int, int] | Mapping[float, int],
+        keys: Mapping[str, int] | Mapping[int, int] | Mapping[float, int],
         tag: str,
         kind: str,
     ) -> None:
         """Look a value up in a table of labels."""
-        if not wanted:
+        if not keys:
             return
         table = f"{self.prefix}{tag}"
-        values, positions = sql.column(list(wanted), kind), sql.column(list(wanted.values()), "BIGINT")
+        values, positions = sql.column(list(keys), kind), sql.column(list(keys.values()), "BIGINT")
         self.joins.append(
             f"LEFT JOIN (SELECT unnest({values}) AS label, unnest({positions}) AS code) AS {table} ON {table}.label = {expression}"
         )
         self.codes.append(f"CAST({table}.code AS {self.integer})")
 
-    def whole(self, expression: str, tag: str, wanted: Mapping[int, int] | None = None) -> None:
+    def whole(self, expression: str, tag: str, keys: Mapping[int, int] | None = None) -> None:
         """Find a whole number: by arithmetic where labels are consecutive, in a table otherwise."""
-        wanted = self.keys.wholes if wanted is None else wanted
-        if not wanted:
+        keys = self.keys.wholes if keys is None else keys
+        if not keys:
             return
-        low = min(wanted)
-        if all(at == label - low for label, at in wanted.items()):
-            self.codes.append(_span(expression, low, max(wanted), self.integer))
+        low = min(keys)
+        if all(at == label - low for label, at in keys.items()):
+            self.codes.append(_span(expression, low, max(keys), self.integer))
         else:
-            self.join(expression, wanted, tag, "BIGINT")
+            self.join(expression, keys, tag, "BIGINT")
 
     def truth(self, condition: str) -> None:
         """Find true or false."""

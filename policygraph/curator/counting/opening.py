@@ -77,8 +77,8 @@ def _from_database(address: str) -> Source:
     try:
         connection.execute(f"ATTACH {sql.literal(path)} AS given (TYPE duckdb, READ_ONLY)")
         locked(connection)
-        wanted = sql.literal(tables[0])
-        where = f"database_name = 'given' AND schema_name = 'main' AND lower({{}}) = lower({wanted})"
+        table = sql.literal(tables[0])
+        where = f"database_name = 'given' AND schema_name = 'main' AND lower({{}}) = lower({table})"
         found = connection.execute(
             f"SELECT 'table' FROM duckdb_tables() WHERE {where.format('table_name')} UNION ALL "
             f"SELECT 'view' FROM duckdb_views() WHERE {where.format('view_name')}"

@@ -211,8 +211,6 @@ def unreadable(label: str, cause: Exception) -> DataError:
     if "CSV Error" in text or "CSV Parser" in text or "sniffing" in text:
         text = f"the engine cannot make out its lines and columns{near}. Look for quotes that are not closed, and for lines "
         text += "with more or fewer values than there are columns."
-    elif "utf-8" in text.lower() or "unicode" in text.lower():
-        text = f"it is not UTF-8 text{near}. Save it as UTF-8."
     return DataError(f"{label} cannot be read: {text}", code="data.unreadable", value=label)
 
 

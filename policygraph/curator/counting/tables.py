@@ -131,18 +131,18 @@ def _find_columns(
     found: dict[str, tuple[str, str]] = {}
     problems = []
     for attribute in domain.names:
-        wanted = (columns or {}).get(attribute, attribute)
-        matches = [(at, kind) for shown, at, kind in source.columns if shown == wanted]
+        column = (columns or {}).get(attribute, attribute)
+        matches = [(at, kind) for shown, at, kind in source.columns if shown == column]
         if len(matches) == 1:
             found[attribute] = matches[0]
             continue
         what = (
-            f"{attribute}: no column {wanted!r}"
+            f"{attribute}: no column {column!r}"
             if not matches
-            else f"{attribute}: {len(matches)} columns {wanted!r}"
+            else f"{attribute}: {len(matches)} columns {column!r}"
         )
         lowered = {shown.strip().lower(): shown for shown in given}
-        near = get_close_matches(wanted.lower(), list(lowered), n=1)
+        near = get_close_matches(column.lower(), list(lowered), n=1)
         problems.append(what + (f" (did you mean {lowered[near[0]]!r}?)" if near and not matches else ""))
     if not problems:
         return found

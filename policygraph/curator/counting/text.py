@@ -113,9 +113,6 @@ def blocks(path: str) -> Iterator[bytes]:
     with _opened(path) as file:
         while block := _more(file, path):
             if first:
-                # A stream may give fewer bytes than were asked for.
-                while len(block) < 3 and (more := _more(file, path)):
-                    block += more
                 block, first = block.removeprefix(BOM), False
             cut = block.rfind(b"\n") + 1
             if cut:
@@ -167,10 +164,7 @@ def as_utf8(files: Files, path: str) -> tuple[str, Any]:
                     "Say its encoding: [data] encoding in the policy file, or pg.Files.",
                 ) from cause
             line += text.count("\n")
-            try:
-                out.write(text)
-            except UnicodeError as cause:
-                raise unreadable_at(path, line, "it has half a surrogate pair", "Correct it.") from cause
+            out.write(text)
             if not block:
                 return copy, keep
 

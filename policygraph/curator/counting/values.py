@@ -108,8 +108,6 @@ def mixed(value: str, kind: str) -> str:
     'struct_pack(t := CAST(NULL AS VARCHAR), w := CAST(NULL AS HUGEINT), f := CAST(NULL AS DOUBLE), b := CAST(x AS BOOLEAN))'
     """
     made = {field: "NULL" for field, _ in KINDS}
-    if kind in (MIXED, SPLIT):
-        return value
     if kind == JSON:
         made = dict(_json(value))
     elif kind in WHOLE:

@@ -421,7 +421,7 @@ def _share(policy: str, members: Sequence[tuple[int, ChargedPart]], cover: MoveC
         why = "which cells change together under this policy cannot be told"
         return Share(number, policy, str(part), tuple(each for each, _ in before), why_added=why)
     found = {each: cover.meet(part.indices, other.indices) for each, other in before}
-    adds, apart = (tuple(each for each in found if found[each] is wanted) for wanted in (True, False))
+    adds, apart = (tuple(each for each in found if found[each] is added) for added in (True, False))
     others = dict(before)
     added, separate = (
         cover.coupling(others[each[0]].indices, part.indices) if each else None for each in (adds, apart)

@@ -284,12 +284,12 @@ class Ledger:
         text = canonical_json(loss.to_json(), "loss")
         # The order of the attributes is kept: it decides which cell has which number.
         about = canonical_json(dict(description or {}), "description", sort_keys=False)
-        wanted = accounts.keyed(self._secret, label(request, "request"))
+        keyed = accounts.keyed(self._secret, label(request, "request"))
         if part is not None:
             part = ChargedPart(accounts.keyed(self._secret, part.reading), part.cells)
         part = self._compare_parts(dataset, policy, about, loss, part)
         with self._open(write=True) as db:
-            found = self._found(db, wanted) if once else None
+            found = self._found(db, keyed) if once else None
             if found is not None:
                 return found
             if room is not None:
@@ -308,7 +308,7 @@ class Ledger:
                     db.execute("INSERT INTO policies VALUES (?, ?)", (policy, about))
                     schema.mark(db, "policy", policy, about)
                 number, time, seal = schema.append(
-                    db, what="charge", dataset=known.dataset, policy=policy, loss=text, request=wanted,
+                    db, what="charge", dataset=known.dataset, policy=policy, loss=text, request=keyed,
                     content=stored, composed=further, note=str(note),
                 )  # fmt: skip
                 if part is not None:
@@ -339,12 +339,12 @@ class Ledger:
         with self._open() as db:
             return self._found(db, accounts.keyed(self._secret, label(request, "request")))
 
-    def _found(self, db: sqlite3.Connection, wanted: str) -> RecordedRequest | None:
+    def _found(self, db: sqlite3.Connection, keyed: str) -> RecordedRequest | None:
         row = db.execute(
             "SELECT e.number, dataset, policy, loss, e.time, seal, key, bytes FROM entries e LEFT JOIN keys USING (number) "
             "LEFT JOIN stored USING (number) WHERE request = ? AND (key IS NOT NULL OR bytes IS NOT NULL) "
             "ORDER BY e.number DESC LIMIT 1",
-            (wanted,),
+            (keyed,),
         ).fetchone()
         if row is None:
             return None

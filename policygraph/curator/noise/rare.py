@@ -88,16 +88,16 @@ def draw_passing(tail: Tail, shape: tuple[int, ...], rng: Rng) -> tuple[Ints, In
     >>> cells.shape == (len(values), 2), bool((values >= 20).all())
     (True, True)
     """
-    wanted = draw_count(tail, prod(shape), rng)
-    cells = _uniform(shape, wanted, rng)
+    passing = draw_count(tail, prod(shape), rng)
+    cells = _uniform(shape, passing, rng)
     while True:
         _, first = np.unique(cells, axis=0, return_index=True)
-        if len(first) == wanted:
+        if len(first) == passing:
             break
         # Keep the first of equal ones, in the order in which they were drawn, and draw on.
-        cells = np.concatenate([cells[np.sort(first)], _uniform(shape, wanted - len(first), rng)])
+        cells = np.concatenate([cells[np.sort(first)], _uniform(shape, passing - len(first), rng)])
     cells = cells[first]
-    return cells, draw_values(tail, wanted, rng)
+    return cells, draw_values(tail, passing, rng)
 
 
 def _uniform(shape: tuple[int, ...], n: int, rng: Rng) -> Ints:

@@ -21,12 +21,12 @@ def draw(ready: TableNoise, data: Histogram, rng: Rng, n: int) -> Ints:
     for step in np.unique(steps).tolist():
         mine = np.flatnonzero(steps == step)
         members = np.flatnonzero(ready.graph.distances[at] == step)
-        chosen[mine] = members[_uniform(len(members), mine.size, rng)]
+        chosen[mine] = members[uniform(len(members), mine.size, rng)]
     made: Ints = ready.answers[chosen]
     return made
 
 
-def _uniform(below: int, n: int, rng: Rng) -> Ints:
+def uniform(below: int, n: int, rng: Rng) -> Ints:
     """Return n exactly uniform integers from 0 to below - 1: words past the last whole multiple are drawn again."""
     out = np.zeros(n, dtype=np.int64)
     last = np.uint64((1 << 64) // below * below - 1)

@@ -14,7 +14,7 @@ from policygraph.curator.histogram import Histogram, Ints
 from policygraph.curator.noise import Rng, discrete_laplace
 from policygraph.errors import DataError, RefusedError
 from policygraph.mechanisms.partitioned import Partition
-from policygraph.mechanisms.partitioned.mechanism import PartitionedNoise
+from policygraph.mechanisms.partitioned.mechanism import CountedBuckets, PartitionedNoise
 from policygraph.mechanisms.partitioned.partitioners.base import Chooser
 
 LARGEST = 1 << 50
@@ -24,14 +24,19 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def draw(ready: PartitionedNoise, data: Histogram, rng: Rng, n: int) -> npt.NDArray[Any]:
-    """Return n outputs: step 1 chooses partitions, step 2 goes through the gate with the mechanism for the counts of the buckets."""
-    given = ready.chooser
-    chosen = [given] * n if isinstance(given, Partition) else choose(given, data, rng, n)
-    counts: list[Any] = [None] * n
-    for partition, runs in _alike(chosen).items():
-        for at, found in zip(runs, sample(ready.on(partition), data, rng, len(runs)), strict=True):
-            counts[at] = found
-    return ready.outputs(chosen, counts)
+    """Return n outputs: step 1 chooses partitions, and counts of cells and buckets go through the gate with mechanisms of their own."""
+    if isinstance(ready.chooser, Partition):
+        found = sample(ready.given(), data, rng, n)
+        return ready.outputs([CountedBuckets((ready.chooser,), None, counts) for counts in found])
+    histories = choose_rounds(ready.chooser, data, rng, n)
+    runs: list[Any] = [None] * n
+    for history, places in _alike(histories).items():
+        guarded, times = ready.after(history), len(places)
+        cells = sample(guarded.cells, data, rng, times)
+        buckets = None if guarded.buckets is None else sample(guarded.buckets, data, rng, times)
+        for at, place in enumerate(places):
+            runs[place] = CountedBuckets(history, cells[at], None if buckets is None else buckets[at])
+    return ready.outputs(runs)
 
 
 def choose(chooser: Chooser, data: Histogram, rng: Rng, n: int = 1) -> list[Partition]:
@@ -45,21 +50,31 @@ def choose(chooser: Chooser, data: Histogram, rng: Rng, n: int = 1) -> list[Part
     >>> choose(ready, data, pg.SeededRng(1))[0].buckets()
     ((0, 1, 2, 3), (4, 5), (6, 7))
     """
+    return [history[-1] for history in choose_rounds(chooser, data, rng, n)]
+
+
+def choose_rounds(chooser: Chooser, data: Histogram, rng: Rng, n: int = 1) -> list[tuple[Partition, ...]]:
+    """Return n independent choices: the partition after each round. Rounds that are not run repeat the last one, and cost nothing."""
     if data.domain.size != chooser.size or data.rows >= LARGEST:
         raise DataError(
             f"a table of {data.domain.size:,} cells: expected {chooser.size:,}, and fewer than 2**50 records.",
             code="partition.table",
         )
-    made = [Partition.singletons(chooser.size)] * n
+    alone = Partition.singletons(chooser.size)
+    made: list[tuple[Partition, ...]] = [()] * n
+    over = [alone.n_buckets == 1] * n
     for _ in range(chooser.rounds):
-        for partition, runs in _alike(made).items():
-            if partition.n_buckets == 1:
+        for history, runs in _alike(made).items():
+            before = history[-1] if history else alone
+            if over[runs[0]]:
+                for at in runs:
+                    made[at] = (*history, before)
                 continue
-            scores = chooser.scores(data.vector(), partition)
-            scales = chooser.scales(partition)
+            scores = chooser.scores(data.vector(), before)
+            scales = chooser.scales(before)
             noisy = [_noisy(chooser, *block, len(runs), rng) for block in zip(scores, scales, strict=True)]
-            for at, found in zip(runs, chooser.select(noisy, partition), strict=True):
-                made[at] = found
+            for at, found in zip(runs, chooser.select(noisy, before), strict=True):
+                made[at], over[at] = (*history, found), chooser.ends(before, found)
     return made
 
 

@@ -1,6 +1,6 @@
 """Estimates made on the finest table: non-negative ones, and least deviations. Owns :func:`nonnegative_cells`, :func:`program_cells`.
 
-Non-negative tables are fitted by scaling, which keeps every cell positive. Least absolute and least maximal deviations are linear programs,
+A non-negative finest table with given sums is made by scaling, which keeps every cell positive. Least absolute and least maximal deviations are linear programs,
 solved by the dual simplex method, which ends in a vertex: so few cells are not zero that rounding them moves every sum by little.
 Interior points do not have this. ``docs/explanation/proofs/cubes-consistency.md``, sections 2 and 3. Sees noisy numbers only.
 """
@@ -13,17 +13,18 @@ from typing import Any
 import numpy as np
 
 from policygraph.errors import RefusedError
-from policygraph.estimation.cubes.cells import Fact, places, spread, summed
+from policygraph.estimation.cubes.cells import Fact, all_sums, places, spread, summed
 from policygraph.transforms.cuboids.choose import Choice
-from policygraph.transforms.cuboids.lattice import Floats, Ints, Lattice
+from policygraph.transforms.cuboids.lattice import ROOM, Floats, Ints, Lattice, grouped
 
-ROUNDS = 8
-"""Proximal steps. More of them come nearer to the noisy numbers, noise included."""
-SWEEPS = 2
-"""Passes over the measured tables in each step."""
 SCALINGS = 500
+SCALED_CELLS = 1_500_000_000
+"""Cells of the finest table times groups of tables times sweeps of scaling."""
 SETTLED = 1e-11
-STEEPEST = 50.0
+NEAR = 1e-3
+"""Distance of all cells to their goals, in records, at which scaling ends."""
+SLOWEST = 0.999
+TRACE = 1e-7
 PROGRAM_BASE = 1 << 14
 """Cells of the finest table up to which deviations are minimised by linear programs."""
 PROGRAM_ENTRIES = 6_000_000
@@ -35,51 +36,42 @@ ITERATIONS = 200_000
 def nonnegative_cells(
     lattice: Lattice,
     top: int,
-    fitted: Mapping[int, Floats],
-    measured: Mapping[int, float],
+    tables: Mapping[int, Floats],
     known: Mapping[int, Any],
     facts: Sequence[Fact] = (),
-    *,
-    rounds: int = ROUNDS,
-    sweeps: int = SWEEPS,
 ) -> Floats:
-    """A non-negative finest table whose sums are near the least-squares estimates of what was measured.
+    """A non-negative finest table whose sums are given tables as nearly as that can be, and meet known ones.
 
     Parameters
     ----------
     top
         The finest cuboid.
-    fitted
-        Least-squares tables: of all measured cuboids, of single attributes, and the total.
-    measured
-        Measured cuboids with the variance of one of their noisy cells.
+    tables
+        Tables that are (nearly) non-negative and agree: the largest ones with all below them.
     known, facts
         What is known exactly.
-    rounds, sweeps
-        How long to fit: without end, the non-negative least-squares tables with the fitted total are approached.
 
     Notes
     -----
-    A step goes from x to the least of ``sum_C |sums_C(x') - fitted_C|^2 / (2 variance_C) + KL(x' | x)``, found table by table:
-    the multiplier of each cell solves ``s exp(d) + variance (l + d) = fitted`` alone. The first x has independent attributes
-    with the fitted margins. Large cells follow in few steps, and noise in small ones is taken up slowly.
+    Iterative proportional fitting from independent attributes: it ends at the table of largest entropy with these sums if there is one, and circles closely around
+    the nearest ones if not. Tables are scaled in groups, on a sum of the finest table that has all of their attributes.
 
     Examples
     --------
     >>> from policygraph.model.domain import Domain
     >>> lattice = Lattice(Domain({"a": 2, "b": 2}))
-    >>> fitted = {3: np.array([[9.0, -2.0], [1.0, 4.0]]), 1: np.array([7.0, 5.0]), 2: np.array([10.0, 2.0]), 0: np.array(12.0)}
-    >>> nonnegative_cells(lattice, 3, fitted, {3: 1.0}, {}).round(1).tolist()
-    [[7.9, 0.0], [0.7, 3.4]]
+    >>> tables = {1: np.array([7.0, 5.0]), 2: np.array([9.0, 3.0]), 0: np.array(12.0)}
+    >>> nonnegative_cells(lattice, 3, tables, {}).round(2).tolist()
+    [[5.25, 1.75], [3.75, 1.25]]
     """
     exact = {mask: np.asarray(table, dtype=np.float64) for mask, table in known.items()}
-    total = max([0.0, float(fitted[0]), *(fact.least_total for fact in facts)])
+    total = max([0.0, float(tables[0]), *(fact.least_total for fact in facts)])
     x = np.full(lattice.shape(top), total)
     for axis in lattice.axes(top):
-        if 1 << axis not in fitted:
+        if 1 << axis not in tables:
             x /= lattice.size(1 << axis)
             continue
-        single = np.maximum(fitted[1 << axis], min(1.0, total / lattice.size(1 << axis)))
+        single = np.maximum(tables[1 << axis], min(1.0, total / lattice.size(1 << axis)))
         x *= spread(lattice, single / max(float(single.sum()), 1e-300), 1 << axis, top)
     for fact in facts:
         if fact.empty:
@@ -87,41 +79,36 @@ def nonnegative_cells(
             view[fact.cells_in(lattice, top)] = 0.0
     if total == 0.0:
         return x
+    tops = lattice.maximal(tables)
+    goals = all_sums(lattice, x, top, tops)
+    # A trace of the first table keeps every cell open, so that known sums can be met.
+    goals = {mask: np.maximum((1 - TRACE) * tables[mask], 0.0) + TRACE * goals[mask] for mask in tops}
+    room = max(ROOM, lattice.size(top) // 16)
+    groups = [
+        (lattice.mask_of(group.axes), [lattice.mask_of(axes) for axes in group.wanted])
+        for group in grouped(lattice.domain.shape, [lattice.axes(mask) for mask in tops], room)
+    ]
     scale_to(lattice, top, x, exact, facts, 1)
-    for _ in range(rounds):
-        multipliers = {mask: np.zeros(lattice.shape(mask)) for mask in measured}
-        for _ in range(sweeps):
-            for mask, variance in measured.items():
-                sums = summed(lattice, x, top, mask)
-                step = _step(sums, multipliers[mask], variance, fitted[mask])
-                multipliers[mask] += step
-                factors = np.exp(step)
-                if not exact and not facts:
-                    factors *= total / max(float((sums * factors).sum()), 1e-300)
-                x *= spread(lattice, factors, mask, top)
-            scale_to(lattice, top, x, exact, facts, 1)
+    before = np.inf
+    sweeps = int(np.clip(SCALED_CELLS // (x.size * len(groups)), 4, SCALINGS))
+    for _ in range(sweeps):
+        worst = 0.0
+        for whole, parts in groups:
+            sums = summed(lattice, x, top, whole)
+            made = sums.copy()
+            for mask in parts:
+                here = summed(lattice, made, whole, mask)
+                worst = max(worst, float(np.abs(here - goals[mask]).max()))
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    made *= spread(lattice, np.where(here > 0, goals[mask] / here, 0.0), mask, whole)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                x *= spread(lattice, np.where(sums > 0, made / sums, 0.0), whole, top)
+        scale_to(lattice, top, x, exact, facts, 1)
+        if worst < NEAR or (worst > SLOWEST * before and not facts):
+            break
+        before = worst
     scale_to(lattice, top, x, exact, facts, SCALINGS)
     return x
-
-
-def _step(sums: Floats, multipliers: Floats, variance: float, target: Floats) -> Floats:
-    """Solve ``sums exp(d) + variance (multipliers + d) = target`` in every cell, by Newton's method from the right.
-
-    The left side grows and is convex in d, so that the method falls to the root from any point to the right of it; these
-    are where one of the two terms alone reaches the target.
-    """
-    left = target / variance - multipliers
-    rest = target - variance * multipliers
-    with np.errstate(divide="ignore", invalid="ignore"):
-        by_sums = np.where(rest >= sums, np.log(np.maximum(rest, 1e-300) / np.maximum(sums, 1e-300)), 0.0)
-    d: Floats = np.minimum(np.minimum(left, by_sums), STEEPEST)
-    for _ in range(30):
-        grown = sums * np.exp(d)
-        change = (grown + variance * (multipliers + d) - target) / (grown + variance)
-        d -= change
-        if float(np.abs(change).max(initial=0.0)) < 1e-10:
-            break
-    return np.minimum(d, STEEPEST)
 
 
 def scale_to(

@@ -12,25 +12,30 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from policygraph.errors import InputError
-from policygraph.estimation.cubes.cells import Fact, all_sums, finest, from_tables, union
+from policygraph.errors import InputError, RefusedError
+from policygraph.estimation.cubes.cells import MOST_BASE, Fact, all_sums, finest, from_tables, union
 from policygraph.estimation.cubes.errors import factors_at
 from policygraph.estimation.cubes.finest import nonnegative_cells, program_cells
-from policygraph.estimation.cubes.least_squares import best_sums, factors_with_facts, fit, fit_with_facts
+from policygraph.estimation.cubes.least_squares import (
+    below_known,
+    best_sums,
+    factors_with_facts,
+    fit,
+    fit_with_facts,
+)
+from policygraph.estimation.cubes.nonnegative import nonnegative_tables
 from policygraph.estimation.cubes.rounding import controlled
-from policygraph.transforms.cuboids.blocks import Tables
-from policygraph.transforms.cuboids.choose import Choice
-from policygraph.transforms.cuboids.lattice import Floats, Lattice
+from policygraph.ties import figures
+from policygraph.transforms.cuboids.blocks import Tables, settle
+from policygraph.transforms.cuboids.choose import Choice, measured_precisions
+from policygraph.transforms.cuboids.costs import block_precisions, known_blocks
+from policygraph.transforms.cuboids.lattice import Family, Floats, Lattice
 
 Method = Literal["least-squares", "least-absolute", "least-maximum"]
 
 GRID_BITS = 20
 """Non-negative tables are multiples of 2 to the minus this, so that their sums are exact."""
 MOST_BITS = 45
-LOW_LEVEL = 3
-FAR = 32
-MOST_LOW = 128
-"""Non-negative tables are also fitted to so many least-squares tables, of so many attributes, that sum so many measured cells."""
 
 
 @dataclass(frozen=True)
@@ -145,10 +150,7 @@ class Finish:
             "least-maximum": "The published tables have the least largest deviation from the noisy numbers",
         }[self.consistency]
         if self.nonnegative and self.consistency == "least-squares":
-            made = (
-                "The published tables are sums of one non-negative table that was fitted to the least-squares estimates in a few "
-                "proximal steps from independent attributes"
-            )
+            made = "The published tables are non-negative and near to the least-squares estimates, in a distance that counts the noise and the published cells alike"
         lines = [
             f"{made}; they agree with each other and with the exact tables to the last bit."
             + ("" if self.nonnegative else " Counts may be negative.")
@@ -159,14 +161,46 @@ class Finish:
             )
         if not self.plain:
             lines.append(
-                "The standard deviation is that of the least-squares estimate, which the release also has; the 95 % range says where "
-                "the true count lies, seen from the published one."
+                "Stated errors are those of the published counts, not of the least-squares estimates that the release also has: simulated with public draws of "
+                "noise around the published tables, or proved bounds where that would be much work."
             )
         return lines
 
 
 PLAIN = Finish()
 """Least squares and nothing else."""
+
+
+@dataclass(frozen=True, eq=False)
+class Finished:
+    """Published tables, and how they came about.
+
+    Attributes
+    ----------
+    tables
+        The published tables.
+    fitted
+        The least-squares estimates where the published ones are not linear in the noise.
+    gap
+        For non-negative tables: how far their objective is from a proved bound, as a share of what least squares is expected to miss the truth by.
+    smoothing
+        Weight of the relative entropy to smooth tables, chosen from the noisy numbers; 0: the nearest tables.
+    """
+
+    tables: Tables
+    fitted: Tables | None = None
+    gap: float | None = None
+    smoothing: float | None = None
+
+
+def reached(made: Finished) -> str:
+    """One sentence on how near to the optimum non-negative tables are."""
+    smooth = (
+        f"with a relative entropy to smooth tables of weight {made.smoothing:g}, which a comparison on the noisy numbers spoke for"
+        if made.smoothing
+        else "as near as non-negative tables can be"
+    )
+    return f"They were fitted {smooth}; the duality gap is {figures(made.gap or 0.0, 2):g} of the squared error that least squares is expected to have."
 
 
 def finished(
@@ -178,7 +212,8 @@ def finished(
     known: Mapping[int, Any],
     facts: Sequence[Fact],
     variance: float,
-) -> tuple[Tables, Tables | None]:
+    smoothing: float | None = None,
+) -> Finished:
     """Make the published tables.
 
     Parameters
@@ -191,17 +226,17 @@ def finished(
         What is known exactly.
     variance
         Variance of one noise.
-
-    Returns
-    -------
-    tables, fitted
-        The published tables; and the least-squares estimates where the published ones are not linear in the noise.
+    smoothing
+        Of non-negative tables; None: chosen from the noisy numbers.
     """
     if finish.consistency is None:
-        return best_sums(lattice, choice, measured, published, known), None
+        return Finished(best_sums(lattice, choice, measured, published, known))
     if finish.plain:
-        return _least_squares(lattice, choice, measured, published, known, facts), None
+        return Finished(_least_squares(lattice, choice, measured, published, known, facts))
     masks = [lattice.mask(names) for names in choice.sets]
+    fitted = fit(lattice, choice, measured, published, known)
+    if not needs_finest(finish, lattice, [*masks, *published], list(known), facts):
+        return _local(lattice, choice, measured, published, known, variance, fitted, smoothing)
     # The total alone is a table without attributes, which programs cannot be written over: one attribute more does no harm.
     top = finest(lattice, [*masks, *published]) or 1
     inside: dict[int, Floats] = {}
@@ -209,16 +244,43 @@ def finished(
         shape = np.asarray(table, dtype=np.int64).reshape(lattice.shape(mask))
         inside[mask & top] = all_sums(lattice, shape, mask, [mask & top])[mask & top]
     held = [fact for fact in facts if lattice.computable(fact.mask, of=top)]
-    fitted = fit(lattice, choice, measured, published, known)
     if finish.consistency != "least-squares":
         x = program_cells(
             finish.consistency, lattice, top, choice, measured, inside, held, nonnegative=finish.nonnegative
         )
     elif finish.nonnegative:
-        x = _nonnegative(lattice, top, choice, measured, published, known, inside, held, variance)
+        return _of_finest(
+            finish,
+            lattice,
+            top,
+            choice,
+            measured,
+            published,
+            known,
+            inside,
+            held,
+            variance,
+            fitted,
+            smoothing,
+        )
     else:
         x = from_tables(lattice, _least_squares(lattice, choice, measured, published, known, facts), top)
-    return _on_grid(finish, lattice, top, x, published, inside, held), fitted
+    return Finished(_on_grid(finish, lattice, top, x, published, inside, held), fitted)
+
+
+def needs_finest(
+    finish: Finish, lattice: Lattice, masks: Sequence[int], known: Sequence[int], facts: Sequence[Fact]
+) -> bool:
+    """Whether tables are made as sums of one finest table.
+
+    Non-negative least-squares tables that need not be whole are made without it, unless other public sums have to be met; or known tables besides the total, while the
+    finest table can be held.
+    """
+    if finish.plain or finish.consistency is None:
+        return False
+    if finish.consistency != "least-squares" or finish.whole or facts:
+        return True
+    return any(known) and lattice.size(union(masks)) <= MOST_BASE
 
 
 def _least_squares(
@@ -234,7 +296,56 @@ def _least_squares(
     return fit_with_facts(lattice, choice, measured, published, known, facts)
 
 
-def _nonnegative(
+def _precisions(
+    lattice: Lattice, choice: Choice, family: Family, known: Mapping[int, Any], variance: float
+) -> tuple[Floats, Any]:
+    """One over the variance of every block after least squares, and which blocks are known."""
+    measured = measured_precisions(choice, family)
+    each = block_precisions(family, measured) if choice.kind == "cuboids" else measured
+    return each / max(variance, 1e-12), known_blocks(family, known)
+
+
+def _local(
+    lattice: Lattice,
+    choice: Choice,
+    measured: Mapping[int, Any],
+    published: Sequence[int],
+    known: Mapping[int, Any],
+    variance: float,
+    fitted: Tables,
+    smoothing: float | None,
+) -> Finished:
+    """Non-negative tables that agree with each other, without a finest table."""
+    masks = [lattice.mask(names) for names in choice.sets]
+    family = Family(lattice, [*masks, *published])
+    tables = fit(lattice, choice, measured, lattice.maximal([*masks, *published]), known)
+    precisions, fixed = _precisions(lattice, choice, family, known, variance)
+    made = nonnegative_tables(family, precisions, fixed, tables, published, smoothing=smoothing)
+    out = Family(lattice, published)
+    exact = below_known(lattice, known)
+    tops = lattice.maximal(published)
+    share = 0.0
+    while True:
+        # Rounding to a common grid can take the last bits of an empty cell below 0: a trace of an even table makes room.
+        total = float(exact[0]) if 0 in exact else max(float(made.tables[0]), 0.0)
+        mixed = {
+            mask: np.array((1 - share) * made.tables[mask] + share * total / lattice.size(mask))
+            for mask in out.masks.tolist()
+        }
+        settle(out, mixed, exact)
+        if min(float(mixed[mask].min()) for mask in tops) >= 0:
+            return Finished(mixed, fitted, made.gap, made.smoothing)
+        share = 10 * share if share else 1e-12
+        if share > 1 or any(known):
+            raise RefusedError(
+                "the exactly known tables leave cells whose last bits cannot be kept above 0. Publish tables whose attributes have a finest table that can be held, "
+                "or leave out nonnegative.",
+                code="cubes.nonnegative",
+            )
+
+
+def _of_finest(
+    finish: Finish,
     lattice: Lattice,
     top: int,
     choice: Choice,
@@ -244,32 +355,34 @@ def _nonnegative(
     inside: Mapping[int, Any],
     facts: Sequence[Fact],
     variance: float,
-) -> Floats:
-    if choice.kind == "cuboids":
-        near = {lattice.mask(s): variance / w**2 for s, w in zip(choice.sets, choice.weights, strict=True)}
-    else:
-        masks = lattice.maximal(published)
-        factors = factors_at(lattice, choice, list(known), masks, consistent=True)
-        near = {mask: variance * float(f) for mask, f in zip(masks, factors, strict=True)}
-    low = _far_below(lattice, list(near), [*near, *published])
-    factors = factors_at(lattice, choice, list(known), low, consistent=True)
-    near |= {mask: variance * float(f) for mask, f in zip(low, factors, strict=True)}
-    near = {mask: max(v, 1e-9) for mask, v in near.items()}
-    singles = [1 << axis for axis in lattice.axes(union([*near, *published]))]
-    fitted = fit(lattice, choice, measured, [*near, *published, *singles], known)
-    return nonnegative_cells(lattice, top, fitted, near, inside, facts)
-
-
-def _far_below(lattice: Lattice, near: Sequence[int], masks: Sequence[int]) -> list[int]:
-    """Small tables that sum many cells of every fitted one, so that fitting that one alone would say little about them."""
-    found: dict[int, int] = {}
-    for top in lattice.maximal(masks):
-        for mask in lattice.below(top):
-            if 1 <= lattice.level(mask) <= LOW_LEVEL and mask not in near and mask not in found:
-                above = [lattice.size(c & ~mask) for c in near if lattice.computable(mask, of=c)]
-                found[mask] = min(above, default=0)
-    far = [mask for mask, cells in found.items() if cells >= FAR]
-    return sorted(far, key=lambda mask: (-found[mask], mask))[:MOST_LOW]
+    fitted: Tables,
+    smoothing: float | None,
+) -> Finished:
+    """Non-negative tables as sums of one finest table."""
+    masks = [lattice.mask(names) for names in choice.sets]
+    tops = lattice.maximal([*masks, *published])
+    family = Family(lattice, tops)
+    try:
+        tables = _least_squares(lattice, choice, measured, tops, known, facts)
+    except RefusedError:
+        # More public sums than least squares takes: the finest table meets them all the same.
+        tables = fit(lattice, choice, measured, tops, known)
+    precisions, fixed = _precisions(lattice, choice, family, known, variance)
+    closed: dict[int, Any] = {}
+    for mask in tops:
+        empty = np.zeros(lattice.shape(mask), dtype=np.bool_)
+        for fact in facts:
+            if fact.empty and lattice.computable(fact.mask, of=mask):
+                empty.reshape(-1)[fact.cells_in(lattice, mask)] = True
+        if np.any(empty):
+            closed[mask] = empty
+    near = nonnegative_tables(
+        family, precisions, fixed, tables, published, closed, rough=True, smoothing=smoothing
+    )
+    aims = {mask: near.tables[mask] for mask in family.masks.tolist()}
+    x = nonnegative_cells(lattice, top, aims, inside, facts)
+    made = _on_grid(finish, lattice, top, x, family.masks.tolist(), inside, facts)
+    return Finished({mask: made[mask] for mask in published}, fitted, near.gap_at(made), near.smoothing)
 
 
 def _on_grid(

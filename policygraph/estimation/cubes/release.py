@@ -18,17 +18,20 @@ import numpy as np
 from policygraph.arrow import to_arrow, to_numpy
 from policygraph.errors import InputError
 from policygraph.estimation.cubes.cells import Fact, facts_of, summed, visible
-from policygraph.estimation.cubes.errors import published_errors, within_all
+from policygraph.estimation.cubes.errors import joint_ranges, published_errors, ranges_at
 from policygraph.estimation.cubes.finish import Finish, cell_factors
+from policygraph.estimation.errors import Seen
 from policygraph.model.domain import Domain, Label
 from policygraph.model.policy import Policy
 from policygraph.model.queries.cuboids import CuboidQuery
-from policygraph.release.release import METADATA, Release, Table, _free
+from policygraph.release.release import METADATA, Errors, Release, Table, _free, read_errors, share_of
 from policygraph.transforms.cuboids.choose import Choice
 from policygraph.transforms.cuboids.lattice import Floats, Lattice
 
 ESTIMATE = "least_squares"
 """Column of the least-squares estimates in files, where something else is published."""
+COMPACT = ["value", ESTIMATE, "standard_deviation", "within_95"]
+"""Columns of the compact form of a release whose errors were simulated."""
 
 
 class Labels(Sequence[Any]):
@@ -52,29 +55,24 @@ class Labels(Sequence[Any]):
 
 
 def cube_table(
-    domain: Domain, names: tuple[str, ...], values: Floats, deviation: float | Floats, within: float | Floats
+    domain: Domain, names: tuple[str, ...], values: Floats, errors: Errors, unbiased: Floats | None = None
 ) -> Table:
     """One table of a cube, its labels left for later."""
     labels = cast("tuple[Any, ...]", Labels(domain, names))
-    return Table(" x ".join(names) or "total", names, labels, values, deviation, within)
+    name = " x ".join(names) or "total"
+    return Table(name, names, labels, values, errors.deviation, errors.within_95, unbiased, errors.basis)
 
 
-def part_of(
-    name: str,
-    columns: Sequence[str],
-    height: int,
-    finish: Finish,
-    deviation: float | Floats,
-    within: float | Floats,
-) -> dict[str, Any]:
-    """A table in the record. Where errors differ from cell to cell the largest is noted; the release computes the others."""
+def part_of(name: str, columns: Sequence[str], height: int, finish: Finish, errors: Errors) -> dict[str, Any]:
+    """A table in the record. Where errors differ from cell to cell the largest is noted; the release has the others."""
     return {
         "name": name,
         "columns": list(columns),
         "height": height,
         "integer": finish.whole,
-        "standard_deviation": float(np.max(deviation)),
-        "within_95": float(np.max(within)),
+        "standard_deviation": float(np.max(errors.deviation)),
+        "within_95": float(np.max(errors.within_95)),
+        "errors": errors.basis,
     }
 
 
@@ -103,6 +101,8 @@ class CubeRelease(Release):
     """
 
     estimates: tuple[Floats, ...] | None = field(default=None, repr=False)
+
+    unbiased_column = ""
 
     @cached_property
     def domain(self) -> Domain:
@@ -152,7 +152,7 @@ class CubeRelease(Release):
         -------
         float or ndarray
             One number, or one for each cell where public sums of cells make them differ. For tables that are not linear in the
-            noise (see ``record["cube"]``) it is the variance of their least-squares estimates.
+            noise (see ``record["cube"]``) it is the variance of their least-squares estimates, and not that of the published ones.
 
         Raises
         ------
@@ -210,8 +210,8 @@ class CubeRelease(Release):
         if self.estimates is None:
             return self.cuboid(*names)
         mask = self.lattice.mask(names)
-        errors = self._linear_errors(mask)
-        return cube_table(self.domain, self.lattice.names(mask), self._sum(mask, self.estimates), *errors)
+        errors = Errors(*self._linear_errors(mask))
+        return cube_table(self.domain, self.lattice.names(mask), self._sum(mask, self.estimates), errors)
 
     def _sum(self, mask: int, tables: Sequence[Any]) -> Floats:
         parent = self.lattice.parent(mask, self._places)
@@ -223,13 +223,52 @@ class CubeRelease(Release):
     def _linear_errors(self, mask: int) -> tuple[float | Floats, float | Floats]:
         noise, factor = self.record["noise"], self._factor(mask)
         deviation = np.sqrt(np.asarray(factor) * noise["variance"])
-        within = within_all(factor, noise["distribution"], float(Fraction(noise["parameter"])))
+        [within] = ranges_at(
+            self.lattice,
+            self.choice,
+            self.known,
+            [mask],
+            [factor],
+            noise["distribution"],
+            float(Fraction(noise["parameter"])),
+            consistent=self.finish.agrees,
+        )
         return (deviation if np.ndim(deviation) else float(deviation)), within
 
     def _made(self, mask: int, values: Floats) -> Table:
         estimate = None if self.estimates is None else self._sum(mask, self.estimates)
         errors = published_errors(values, estimate, *self._linear_errors(mask))
-        return cube_table(self.domain, self.lattice.names(mask), values, *errors)
+        return cube_table(self.domain, self.lattice.names(mask), values, errors, estimate)
+
+    def joint_bound(self, delta: Any) -> list[Any]:
+        """What all published counts are within of the truth at once, with probability at least 1 - delta.
+
+        Notes
+        -----
+        Least-squares estimates have it by a union bound over their noise. Where something else is published the truth is still within the bound of the
+        least-squares estimate of every cell at once, and is not negative: the bound of a published count is its largest distance to such a truth.
+        """
+        noise, masks = self.record["noise"], list(self._places)
+        factors = [self._factor(mask) for mask in masks]
+        sizes = [len(table.values) for table in self.tables]
+        count = sum(int(np.count_nonzero(np.broadcast_to(f, n))) for f, n in zip(factors, sizes, strict=True))
+        ranges = joint_ranges(
+            self.lattice,
+            self.choice,
+            self.known,
+            masks,
+            factors,
+            noise["distribution"],
+            float(Fraction(noise["parameter"])),
+            float(share_of(delta) / max(1, count)),
+            consistent=self.finish.agrees,
+        )
+        if self.estimates is None:
+            return list(ranges)
+        return [
+            Seen.of(table.values, estimate, 0.0, width).reach
+            for table, estimate, width in zip(self.tables, self.estimates, ranges, strict=True)
+        ]
 
     def cell(self, **labels: Label) -> tuple[float, float]:
         """One count, given by the labels of some attributes, and its standard deviation.
@@ -253,6 +292,10 @@ class CubeRelease(Release):
         columns = {"value": values}
         if self.estimates is not None:
             columns[ESTIMATE] = pa.chunked_array([to_arrow(e) for e in self.estimates])
+        if any(part.get("errors") == "simulated" for part in self.record["parts"]):
+            for name, stated in (("standard_deviation", "deviation"), ("within_95", "within_95")):
+                listed = [np.full(len(t.values), getattr(t, stated), dtype=np.float64) for t in self.tables]
+                columns[name] = pa.chunked_array([to_arrow(e) for e in listed])
         made = pa.table(columns)
         made = made.replace_schema_metadata({METADATA: json.dumps(dict(self.record)).encode()})
         sink = io.BytesIO()
@@ -277,21 +320,30 @@ class CubeRelease(Release):
         """Make a release from the columns of its file and its record."""
         domain = cast("Domain", Policy.from_spec(dict(record["policy"])).domain)
         names = list(dict.fromkeys(name for part in record["parts"] for name in part["columns"]))
-        short = table.column_names[0] == "value" and table.num_columns <= 2
+        short = table.column_names in (["value"], ["value", ESTIMATE], COMPACT)
         values = to_numpy(table.column("value" if short else _free("value", names)))
         column = ESTIMATE if short else _free(ESTIMATE, names)
         estimates = None
-        if not Finish.from_json(record["cube"]).plain:
+        if column in table.column_names and column not in names:
             estimates = to_numpy(table.column(column))
         tables, found, start = [], [], 0
         for part in record["parts"]:
             piece = slice(start, start + part["height"])
             start += part["height"]
-            errors = float(part["standard_deviation"]), float(part["within_95"])
-            tables.append(cube_table(domain, tuple(part["columns"]), values[piece], *errors))
+            errors = Errors(float(part["standard_deviation"]), float(part["within_95"]))
+            if part.get("errors") == "simulated":  # bounds follow from the numbers, and are computed again
+                errors = Errors(
+                    *read_errors(table.slice(piece.start, part["height"]), part, [] if short else names),
+                    "simulated",
+                )
             found += [] if estimates is None else [np.asarray(estimates[piece], dtype=np.float64)]
+            beside = None if estimates is None else found[-1]
+            tables.append(cube_table(domain, tuple(part["columns"]), values[piece], errors, beside))
         plain = cls(tuple(tables), record, None if estimates is None else tuple(found))
         if estimates is None and not plain.facts:
             return plain
-        shown = (plain._made(plain.lattice.mask(t.columns), np.asarray(t.values)) for t in plain.tables)
+        shown = (
+            t if t.errors == "simulated" else plain._made(plain.lattice.mask(t.columns), np.asarray(t.values))
+            for t in plain.tables
+        )
         return cls(tuple(shown), record, plain.estimates)

@@ -133,7 +133,8 @@ class Covering:
         turn
             Of equally good candidates the first (1) or the last (-1) is taken.
         """
-        price = self.forms.mean(axis=0)
+        # A table that no neighbour step changes costs nothing, and is taken first.
+        price = np.maximum(self.forms.mean(axis=0), 1e-12)
         even = bool(np.all(gains == gains[0])) if len(gains) else True
         spent = np.zeros(len(self.forms))
         chosen: list[int] = []

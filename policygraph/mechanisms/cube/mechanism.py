@@ -6,7 +6,7 @@ after the noisy numbers is post-processing (``docs/explanation/proofs/cubes.md``
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -14,11 +14,28 @@ from typing import Any
 
 import numpy as np
 
+from policygraph.distributions.replay import Replay
 from policygraph.errors import InputError, RefusedError
 from policygraph.estimation.cubes.cells import Fact, facts_of, finest, union, visible
-from policygraph.estimation.cubes.errors import published_errors, shift_for, within_all
-from policygraph.estimation.cubes.finish import PLAIN, Finish, Method, cell_factors, finished
+from policygraph.estimation.cubes.errors import (
+    joint_ranges,
+    measured_numbers,
+    published_errors,
+    ranges_at,
+    shift_for,
+)
+from policygraph.estimation.cubes.finish import (
+    PLAIN,
+    Finish,
+    Finished,
+    Method,
+    cell_factors,
+    finished,
+    needs_finest,
+    reached,
+)
 from policygraph.estimation.cubes.release import CubeRelease, cube_table, part_of
+from policygraph.estimation.errors import Seen, runs_for, simulated
 from policygraph.exact import as_fraction
 from policygraph.mechanisms.additive import BuiltOnAdditive
 from policygraph.mechanisms.base import (
@@ -33,12 +50,16 @@ from policygraph.model.loss import Loss
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Part, Query, fingerprint
 from policygraph.model.queries.cuboids import CuboidQuery
-from policygraph.release.release import Randomness
+from policygraph.release.release import Errors, Randomness, share_of
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.proofs import shared_proofs
+from policygraph.ties import figures
 from policygraph.transforms.cuboids.choose import Choice, CubeStrategy
 from policygraph.transforms.cuboids.costs import known_cuboids
 from policygraph.transforms.cuboids.lattice import Lattice
+
+MOST_RUNS, MOST_SIMULATED, MOST_PROGRAMMED = 24, 1 << 19, 1 << 12
+"""How often tables that are not linear in the noise are made again to see how far they err, and up to how many numbers in all; fewer where programs are solved."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +121,10 @@ class CubeNoise(BuiltOnAdditive):
     def centre(self) -> Query | None:
         return self.measured
 
+    @property
+    def keeps_facts(self) -> bool:
+        return self.finish.agrees and self.finish.offset is None
+
     @cached_property
     def cell_factors(self) -> list[float | Floats]:
         """Variance of the cells of each published cuboid in units of the noise variance: one number where they are alike."""
@@ -113,10 +138,10 @@ class CubeNoise(BuiltOnAdditive):
         return np.array([float(np.max(factor)) for factor in self.cell_factors])
 
     @cached_property
-    def shift(self) -> int:
+    def shift(self) -> float:
         """What is added to every cell of the finest table of all published attributes; 0 without an offset."""
         if self.finish.offset is None:
-            return 0
+            return 0.0
         noise = self.noise.distribution, float(self.parameter)
         return shift_for(self.lattice, self.published, self.factors.tolist(), *noise, self.finish.offset)
 
@@ -124,9 +149,43 @@ class CubeNoise(BuiltOnAdditive):
         made: float | Floats = np.sqrt(np.asarray(self.cell_factors[part]) * self.noise.variance)
         return made if np.ndim(made) else float(made)
 
+    @cached_property
+    def ranges(self) -> list[float | Floats]:
+        """What 95 % of the noise of the linear estimate of the cells of each published cuboid stays within."""
+        return ranges_at(
+            self.lattice,
+            self.choice,
+            self.known,
+            self.published,
+            self.cell_factors,
+            self.noise.distribution,
+            float(self.parameter),
+            consistent=self.finish.agrees,
+        )
+
     def within_95(self, part: int) -> float | Floats:
         """What 95 % of the noise of the least-squares (or summed) estimate stays within."""
-        return within_all(self.cell_factors[part], self.noise.distribution, float(self.parameter))
+        return self.ranges[part]
+
+    def joint_bound(self, delta: Any) -> list[float | Floats]:
+        """For tables that are linear in the noise: delta is shared out over all published cells that have noise (union bound)."""
+        if not self.finish.plain or self.shift:
+            return super().joint_bound(delta)
+        noisy = [
+            np.broadcast_to(f, p.height) for f, p in zip(self.cell_factors, self.query.parts, strict=True)
+        ]
+        count = sum(int(np.count_nonzero(each)) for each in noisy)
+        return joint_ranges(
+            self.lattice,
+            self.choice,
+            self.known,
+            self.published,
+            self.cell_factors,
+            self.noise.distribution,
+            float(self.parameter),
+            float(share_of(delta) / max(1, count)),
+            consistent=self.finish.agrees,
+        )
 
     def factor(self, part: int) -> Fraction:
         return Fraction(1)
@@ -154,9 +213,10 @@ class CubeNoise(BuiltOnAdditive):
 
     def tables(self, points: Ints) -> dict[int, Floats]:
         """The published tables from noisy points (post-processing)."""
-        return self._tables(points)[0]
+        return self.finished(points).tables
 
-    def _tables(self, points: Ints) -> tuple[dict[int, Floats], dict[int, Floats] | None]:
+    def finished(self, points: Ints, smoothing: float | None = None) -> Finished:
+        """The published tables from noisy points, with how they came about (post-processing)."""
         masks = [self.lattice.mask(names) for names in self.choice.sets]
         heights = [part.height for part in self.measured.parts] if self.measured else []
         measured: dict[int, Ints] = {}
@@ -169,7 +229,7 @@ class CubeNoise(BuiltOnAdditive):
             exact[mask] = points[start : start + self.lattice.size(mask)]
             start += self.lattice.size(mask)
         valued = [fact.with_value(int(value)) for fact, value in zip(self.facts, points[start:], strict=True)]
-        made, fitted = finished(
+        made = finished(
             self.finish,
             self.lattice,
             self.choice,
@@ -178,42 +238,118 @@ class CubeNoise(BuiltOnAdditive):
             exact,
             valued,
             self.noise.variance,
+            smoothing,
         )
         if self.shift:
             top = union(self.published)
-            made = {mask: t + self.shift * self.lattice.size(top & ~mask) for mask, t in made.items()}
-        return made, fitted
+            tables = {
+                mask: t + self.shift * self.lattice.size(top & ~mask) for mask, t in made.tables.items()
+            }
+            return replace(made, tables=tables)
+        return made
 
     def rehearse(self) -> None:
         """Make the tables of no records at all, so that what can be made of no data is refused before any are read or charged."""
         if self.finish.plain and not self.facts:
             return
         sizes = [self.lattice.size(mask) for mask in self.known]
+        masks = [*(self.lattice.mask(names) for names in self.choice.sets), *self.published]
+        if not self.facts and not needs_finest(self.finish, self.lattice, masks, self.known, self.facts):
+            return
         if not self.facts and not sizes and self.finish.consistency == "least-squares":
-            finest(self.lattice, [*(self.lattice.mask(names) for names in self.choice.sets), *self.published])
+            finest(self.lattice, masks)
             return
         height = (self.measured.height if self.measured else 0) + sum(sizes) + len(self.facts)
-        self._tables(np.zeros(height, dtype=np.int64))
+        self.finished(np.zeros(height, dtype=np.int64))
 
     def publish(self, points: Ints, randomness: Randomness) -> CubeRelease:
         try:
-            made, fitted = self._tables(points)
+            ended = self.finished(points)
         except RefusedError as cause:
             if self.finish.plain:
                 raise
             # The noise is paid for: whatever a program or a rounding makes of it, least squares always does.
             return replace(self, finish=PLAIN, instead=str(cause)).publish(points, randomness)
+        made, fitted = ended.tables, ended.fitted
+        if self.shift:
+            top = union(self.published)
+            fitted = {mask: t - self.shift * self.lattice.size(top & ~mask) for mask, t in made.items()}
         tables, parts, estimates = [], [], []
-        for at, (part, mask) in enumerate(zip(self.query.parts, self.published, strict=True)):
+        stated = self._stated(points, made, fitted, ended.smoothing)
+        for part, mask, errors in zip(self.query.parts, self.published, stated, strict=True):
             values = made[mask].ravel()
             estimate = None if fitted is None else fitted[mask].ravel()
-            errors = published_errors(values, estimate, self.deviation(at), self.within_95(at))
-            tables.append(cube_table(self.query.domain, part.columns, values, *errors))
-            parts.append(part_of(part.name, part.columns, part.height, self.finish, *errors))
+            tables.append(cube_table(self.query.domain, part.columns, values, errors, estimate))
+            parts.append(part_of(part.name, part.columns, part.height, self.finish, errors))
             estimates += [] if estimate is None else [estimate]
-        return CubeRelease(
-            tuple(tables), self.record(randomness, parts), None if fitted is None else tuple(estimates)
-        )
+        record = self.record(randomness, parts)
+        if ended.gap is not None:
+            record["cube"] |= {"gap": figures(ended.gap, 2), "smoothing": ended.smoothing}
+            record["stages"] = [*record["stages"], reached(ended)]
+        return CubeRelease(tuple(tables), record, None if fitted is None else tuple(estimates))
+
+    def _stated(
+        self,
+        points: Ints,
+        made: dict[int, Floats],
+        fitted: dict[int, Floats] | None,
+        smoothing: float | None,
+    ) -> list[Errors]:
+        """Errors of the published tables: exact for linear ones, simulated for others while that is little work, bounded otherwise."""
+        heights = [part.height for part in self.query.parts]
+        spread = [(self.deviation(at), self.within_95(at)) for at in range(len(heights))]
+        if fitted is None:
+            return [Errors(*each) for each in spread]
+        values, beside = ([t[mask].ravel() for mask in self.published] for t in (made, fitted))
+        few = self.finish.consistency == "least-squares"
+        runs = min(runs_for(sum(heights)), MOST_RUNS)
+        work = runs * (sum(heights) + (self.measured.height if self.measured else 0))
+        if not self.shift and self.parameter and work <= (MOST_SIMULATED if few else MOST_PROGRAMMED):
+            flat = [
+                np.concatenate([np.broadcast_to(e[at], h) for e, h in zip(spread, heights, strict=True)])
+                for at in (0, 1)
+            ]
+            seen = Seen.of(np.concatenate(values), np.concatenate(beside), flat[0], flat[1])
+            try:
+                errors = self._simulated(points, made, seen, runs, smoothing)
+                cuts = np.cumsum(heights)[:-1]
+                each = zip(np.split(errors.deviation, cuts), np.split(errors.within_95, cuts), strict=True)
+                return [Errors(*pair, errors.basis) for pair in each]
+            except RefusedError:
+                # What can be made of the noisy numbers cannot always be made of simulated ones; the bound needs none.
+                pass
+        return [
+            published_errors(shown, estimate, *pair)
+            for shown, estimate, pair in zip(values, beside, spread, strict=True)
+        ]
+
+    def _simulated(
+        self, points: Ints, made: dict[int, Floats], seen: Seen, runs: int, smoothing: float | None
+    ) -> Errors:
+        """Errors of tables that are made of noise drawn again around published ones."""
+        masks = [self.lattice.mask(names) for names in self.choice.sets]
+        lacking = [m for m in masks if not any(self.lattice.computable(m, of=p) for p in self.published)]
+        centre, truth = made, seen.values
+        if lacking:
+            sets = [self.lattice.names(mask) for mask in dict.fromkeys([*self.published, *lacking])]
+            centre = replace(self, query=CuboidQuery(self.query.domain, sets)).tables(points)
+            truth = np.concatenate([centre[mask].ravel() for mask in self.published])
+        mean = measured_numbers(self.lattice, self.choice, centre)
+        replay = Replay(self.mechanism, points)
+
+        def again() -> Iterator[tuple[Floats, Floats]]:
+            for _ in range(runs):
+                drawn = points.copy()
+                drawn[: len(mean)] = mean + replay.draws(self.noise, (len(mean),))
+                ended = self.finished(drawn, smoothing)
+                tables, fitted = ended.tables, ended.fitted
+                both = [
+                    np.concatenate([t[mask].ravel() for mask in self.published])
+                    for t in (tables, fitted or tables)
+                ]
+                yield both[0], both[1]
+
+        return simulated(seen, again(), truth)
 
     def record(self, randomness: Randomness, parts: list[dict[str, Any]]) -> dict[str, Any]:
         made = super().record(randomness, parts)
@@ -266,7 +402,6 @@ class CubeNoise(BuiltOnAdditive):
                 f"the noise so that with probability at least {1 - self.finish.offset} no published count is negative. Subtract it to get "
                 "unbiased counts."
             )
-        lines.append("Stated 95 % ranges hold for any combination of noises, and are wider than most need.")
         return lines
 
 

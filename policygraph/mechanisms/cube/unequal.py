@@ -162,17 +162,36 @@ def block_forms(task: Task, family: Family, masks: Sequence[int]) -> Floats:
         [float(np.prod([float(contrast_gain(shape[a])) for a in lattice.axes(m)])) for m in masks]
     )
     rows = []
-    sets = changed_sets(lattice, policy) or []
+    sets = changed_sets(lattice, policy)
+    if sets is None:
+        raise RefusedError("public facts couple the records.", code="sensitivity.sets")
     if -1 in sets:
         rows.append([float(query.column_norms(np.zeros(1, dtype=np.int64), "l2")[0]) for query in queries])
-    if policy.definition == "edges" and policy.graph is not None:
-        changes = all_difference_sets(policy.graph)
+    if sets != [-1]:
+        changes = (
+            all_difference_sets(policy.graph)
+            if policy.definition == "edges" and policy.graph is not None
+            else _inside(task, sets[0], masks)
+        )
         if len(changes) > MOST_FORMS:
             raise RefusedError("too many sets of attributes can change at once.", code="sensitivity.sets")
         for names in changes:
             rows.append([float(query.difference_norm(names, "l2")) for query in queries])
     made: Floats = np.array(rows, dtype=np.float64) / gains[None, :]
     return made
+
+
+def _inside(task: Task, changed: int, masks: Sequence[int]) -> list[frozenset[str]]:
+    """All sets of attributes that a record can change beside one public margin, as far as the interactions see them."""
+    used = 0
+    for mask in masks:
+        used |= mask
+    shape = task.lattice.domain.shape
+    free = [axis for axis in task.lattice.axes(changed & used) if shape[axis] > 1]
+    if 1 << len(free) > MOST_FORMS:
+        raise RefusedError("too many sets of attributes can change at once.", code="sensitivity.sets")
+    free_mask = task.lattice.mask_of(free)
+    return [frozenset(task.lattice.names(some)) for some in task.lattice.below(free_mask) if some]
 
 
 def block_problem(task: Task, goal: Goal) -> tuple[list[int], Any, Floats]:
@@ -268,7 +287,7 @@ class Fourier(CubeStrategy):
             return task.choice([], reason="Everything that is published is known exactly.")
         if changed_sets(task.lattice, policy) is None:
             raise InputError(
-                "interactions are measured under policies without public facts only: expected none. Use cuboids.",
+                "interactions are measured without public facts, or beside one public margin: expected no others. Use cuboids.",
                 code="cubes.facts",
             )
         if not self.even:

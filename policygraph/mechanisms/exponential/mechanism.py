@@ -27,6 +27,7 @@ from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.moves.graver.basis import graver_basis
 from policygraph.moves.values.presolve import CellBounds, presolve_values
+from policygraph.release.release import Basis
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.proofs import current
 
@@ -123,6 +124,10 @@ class TableNoise(Calibrated):
 
     def within_95(self, part: int) -> float | Floats:
         return self._of_part(self.errors[1], part)
+
+    @property
+    def rests_on(self) -> Basis:
+        return "bound"
 
     def stages(self) -> Sequence[str]:
         if len(self.graph.tables) == 1:

@@ -6,6 +6,7 @@ Data-free: the noise is fixed for a merged policy.
 from __future__ import annotations
 
 from dataclasses import replace
+from types import NoneType
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from policygraph.model.loss import Epsilon
 from policygraph.model.policy import Policy
 from policygraph.model.queries import identity
 from policygraph.model.queries.base import Query
+from policygraph.transforms.incidence import LineTransform
 from policygraph.transforms.incidence.base import Totals, graph_of
 from policygraph.transforms.incidence.tree import is_forest
 
@@ -74,6 +76,35 @@ def second_step(
         return plain
     rival = edges.calibrate(query, policy, loss)
     return rival if totals == "noisy" and _silent(plain) else min((rival, plain), key=total_of)
+
+
+def unbiased(then: Mechanism | None) -> Mechanism | None:
+    """The mechanism for counts from which cells are estimated: without consistency, which comes after the estimate."""
+    return TransformedLaplace(then.totals, then.route) if isinstance(then, TransformedConsistent) else then
+
+
+def plain_noise(then: Mechanism | None) -> Mechanism | None:
+    """The mechanism for the counts of the cells: the given one if it adds independent noise to cells or edges, and the better of the two otherwise."""
+    found = unbiased(then)
+    return found if isinstance(found, (Laplace, TransformedLaplace)) else None
+
+
+def counts_buckets(cells: Calibrated, partitioner: Partitioner, then: Mechanism | None) -> bool:
+    """Whether noisy cells count every bucket that may be chosen as well as the merged policy graph would at the same loss.
+
+    Notes
+    -----
+    On a line the noisy cells are differences of noisy prefix sums, and the count of a run is the difference of two of them: the edges of the merged line are
+    edges of the line. So noise on all edges gives the counts of the buckets the very distribution that noise on the merged graph would give them.
+    """
+    return (
+        isinstance(then, (TransformedLaplace, TransformedConsistent, NoneType))
+        and isinstance(cells, EdgeNoise)
+        and isinstance(cells.reduction, LineTransform)
+        and cells.reduction.shape[0] == cells.reduction.shape[2] == 1
+        and isinstance(partitioner, Intervals)
+        and partitioner.order is None
+    )
 
 
 def _silent(ready: Calibrated) -> bool:

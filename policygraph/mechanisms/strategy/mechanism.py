@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from policygraph.distributions import gaussian_variance, laplace_variance
+from policygraph.distributions.sums import Terms, combination_within, gathered, linear_within
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import show
 from policygraph.mechanisms.additive import Additive, BuiltOnAdditive
@@ -37,6 +38,10 @@ from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.proofs import proved, shared_proofs
 from policygraph.ties import least
 
+WIDE = 16.0
+"""Laplace noise of this scale, and Gaussian noise of half this deviation, is as good as continuous."""
+LISTED_COEFFICIENTS, FINE = 1 << 16, 1 << 20
+"""Coefficients that are listed where noise is narrower, and the unit that they are found with."""
 SHOWN = 20_000
 """Strategies whose plain form has at most so many numbers are written into the record of a release."""
 
@@ -74,6 +79,11 @@ class StrategyNoise(BuiltOnAdditive):
     @property
     def centre(self) -> Query:
         return self.strategy
+
+    @property
+    def keeps_facts(self) -> bool:
+        """Over the edges of a graph that keep the facts, with exact totals."""
+        return self.strategy.base.fixed is not None
 
     @cached_property
     def inner(self) -> Additive:
@@ -123,24 +133,34 @@ class StrategyNoise(BuiltOnAdditive):
     def deviation(self, part: int) -> float | Floats:
         return self._of_part(np.sqrt(self.variances), part)
 
-    def within_95(self, part: int) -> float | Floats:
-        """Bound by the fourth moment for Laplace noise, by the Gaussian tail for Gaussian noise.
+    @cached_property
+    def _ranges(self) -> Floats:
+        """What 95 % of the noise of each answer stays within, in units of the query."""
+        laplace, parameter = isinstance(self.loss, Epsilon), float(self.parameter)
+        squares = self.variances / self.noise.variance
+        bound = np.asarray(linear_within(squares, parameter, laplace=laplace))
+        wide = parameter >= (WIDE if laplace else WIDE**2 / 4)
+        if wide or self.strategy.height * self.query.height > LISTED_COEFFICIENTS:
+            return bound
+        fixed = self.strategy.base.fixed
+        points = np.zeros(self.strategy.height + (fixed.height if fixed is not None else 0), dtype=np.int64)
+        rows = []
+        for at in range(self.strategy.height):
+            points[at] = FINE
+            rows.append(self.answers(points) / FINE)
+            points[at] = 0
+        known: dict[bytes, float] = {}
+        for at, row in enumerate(np.stack(rows, axis=1)):
+            sizes, counts = gathered(np.round(row, 9), np.ones(len(row)))
+            key = sizes.tobytes() + counts.tobytes()
+            if key not in known:
+                known[key] = combination_within([Terms(sizes, counts, parameter, laplace)]) * (1 + 1e-6)
+            bound[at] = min(bound[at], known[key])
+        return bound
 
-        Notes
-        -----
-        Of independent symmetric variables with kurtosis k >= 3 any weighted sum X has E X^4 <= k (E X^2)^2, so that
-        P(|X| > t) <= k s^4 / t^4. The discrete Laplace distribution of ratio q has k = 5 + (1 + q^2) / (2 q).
-        """
-        if not self.parameter:
-            return 0.0
-        if isinstance(self.loss, Epsilon):
-            q = float(np.exp(-1 / float(self.parameter)))
-            by_fourth = ((5 + (1 + q * q) / (2 * q)) * 20) ** 0.25 if q > 0 else np.inf
-            width = min(float(by_fourth), float(np.sqrt(20.0)))
-        else:
-            width = float(np.sqrt(2 * np.log(40) * float(self.parameter) / max(self.noise.variance, 1e-300)))
-        wide = np.asarray(self.deviation(part)) * width
-        return float(wide) if wide.ndim == 0 else wide
+    def within_95(self, part: int) -> float | Floats:
+        """The distribution of the combination of noises for narrow noise and few answers, a bound by its variance otherwise."""
+        return self._of_part(self._ranges, part) if self.parameter else 0.0
 
     def stages(self) -> Sequence[str]:
         kind = "exactly" if self.sensitivity.exact else "at most"

@@ -8,18 +8,20 @@ more or less may run on the edge values.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.distributions.sums import real_within, sum_within
+from policygraph.distributions.replay import Replay
+from policygraph.distributions.sums import linear_within, sum_within
 from policygraph.errors import InputError, RefusedError
+from policygraph.estimation.errors import Seen, bounded, runs_for, simulated
 from policygraph.estimation.histograms import consistent, isotonic_lines
 from policygraph.exact import show
 from policygraph.mechanisms.additive import Additive
@@ -32,6 +34,7 @@ from policygraph.mechanisms.base import (
     answer_parts,
     check_answers,
     check_loss,
+    counts_only,
     noise_for,
 )
 from policygraph.model.domain import Domain
@@ -39,16 +42,23 @@ from policygraph.model.loss import Epsilon, Loss, Rho
 from policygraph.model.policy import Policy
 from policygraph.model.queries import identity
 from policygraph.model.queries.base import Query
-from policygraph.release.release import Randomness
+from policygraph.release.release import Basis, Errors, Randomness, Release, share_of
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.transforms.incidence import LineTransform, Reduction, Totals, transform
-from policygraph.transforms.incidence.base import check_totals, graph_of
+from policygraph.transforms.incidence.base import bounded_roots, check_totals, graph_of
 from policygraph.transforms.incidence.transform import EdgeTransform
 
+MOST_SIMULATED = 1 << 20
+"""Runs times numbers of one up to which the errors of consistent counts are simulated."""
 PATTERNS = 64
 """Most different rows of coefficients whose 95 % range is computed; more are bounded."""
 
+HEAVY = 200_000
+"""Beyond so many edges sums of cells are answered from a spanning forest, unless all edges are asked for."""
+
 Route = Literal["auto", "edges", "spanning"]
+Estimator = Callable[[Ints], Ints]
+"""Cells to publish from noisy cells."""
 
 
 @dataclass(frozen=True)
@@ -111,10 +121,56 @@ class EdgeNoise(Calibrated):
             return self.reduction.invert(draws[0])[None, :]
         return np.asarray((self.reduction.matrix() @ draws.T).T)
 
+    @property
+    def centre(self) -> Query | None:
+        return self.measure if self.consistent else self.query
+
     def decode(self, noisy: Ints, exact: Ints) -> Ints:
+        """Noisy cells where they are to be made consistent, answers of the query otherwise."""
+        return noisy if self.consistent else self._answered(noisy)
+
+    def to_answers(self, points: Ints) -> Ints:
         """Make noisy cells consistent, if that is asked for, and answer the query from them."""
-        cells = noisy if not self.consistent else self._fitted(noisy)
+        return self._answered(self._fitted(points[None, :]))[0] if self.consistent else points
+
+    def _answered(self, cells: Ints) -> Ints:
         return cells if self.query.is_identity else np.stack([self.query.answer(row) for row in cells])
+
+    def publish(self, points: Ints, randomness: Randomness) -> Release:
+        """Make a release of an output of the gate; consistent answers with the noisy ones beside, and errors of their own (post-processing)."""
+        if not self.consistent:
+            return super().publish(points, randomness)
+        cells, again = self._estimated(points)
+        values, beside = self._answered(cells[None, :])[0], self._answered(points[None, :])[0]
+        errors = self._errors(points, cells, values, beside, again)
+        return self.released(values, randomness, errors, beside)
+
+    def _estimated(self, points: Ints) -> tuple[Ints, Estimator]:
+        """Cells to publish, and how to estimate them again from other noisy cells."""
+        return self._fitted(points[None, :])[0], lambda noisy: self._fitted(noisy[None, :])[0]
+
+    def _errors(
+        self, points: Ints, cells: Ints, values: Ints, beside: Ints, again: Estimator
+    ) -> list[Errors]:
+        """Errors of consistent answers, in the units users see."""
+        deviation = np.sqrt(self.variances)
+        seen = Seen.of(values, beside, deviation, self._within, nonnegative=counts_only(self.query))
+        runs = runs_for(len(values))
+        if runs * (self.reduction.width + len(cells)) > MOST_SIMULATED or not self.parameter:
+            made = bounded(seen)
+        else:
+            made = simulated(seen, self._again(Replay(self.mechanism, points), cells, again, runs))
+        return self._by_part(made)
+
+    def _again(
+        self, replay: Replay, cells: Ints, estimator: Estimator, runs: int
+    ) -> Iterator[tuple[Floats, Floats]]:
+        """Consistent and noisy answers of noise that is drawn again around published cells."""
+        for _ in range(runs):
+            draws = replay.draws(self.noise, (1, self.reduction.width))
+            noisy = self.spread(draws) + cells
+            fitted = self._answered(estimator(noisy[0])[None, :])[0]
+            yield fitted.astype(np.float64), self._answered(noisy)[0].astype(np.float64)
 
     def _fitted(self, noisy: Ints) -> Ints:
         n = len(noisy)
@@ -123,6 +179,11 @@ class EdgeNoise(Calibrated):
             exact = self.reduction.exact_totals
             return isotonic_lines(noisy, (n * outer, length, inner), exact_total=exact).reshape(n, -1)
         return np.stack([consistent(self.reduction, row) for row in noisy])
+
+    @property
+    def keeps_facts(self) -> bool:
+        """Facts that no edge breaks are sums of totals of components."""
+        return len(self.reduction.fixed) == len(bounded_roots(graph_of(self.policy)))
 
     @cached_property
     def squares(self) -> Floats:
@@ -147,11 +208,16 @@ class EdgeNoise(Calibrated):
         if len(counts) <= PATTERNS and counts.max(initial=0) <= PATTERNS and self._unit_rows:
             each = [sum_within([1] * int(c), self.parameter, laplace=laplace) for c in counts]
             return np.array(each, dtype=np.float64)[which]
-        # A bound by the variance holds for any coefficients; discrete noise exceeds continuous noise by less than a point.
-        wide = np.array(
-            [real_within(float(np.sqrt(c * self.noise.variance)), laplace=laplace) for c in counts]
-        )
-        return np.asarray(np.ceil(wide + np.sqrt(counts))[which])
+        return np.asarray(np.ceil(linear_within(counts, float(self.parameter), laplace=laplace))[which])
+
+    def joint_bound(self, delta: Any) -> list[float | Floats]:
+        """For answers that are linear in the noise: by a union bound over all answers."""
+        if self.consistent:
+            return super().joint_bound(delta)
+        chance = float(share_of(delta) / max(1, self.query.height))
+        laplace = isinstance(self.loss, Epsilon)
+        wide = np.asarray(linear_within(self.squares, float(self.parameter), laplace=laplace, chance=chance))
+        return [self._of_part(wide, at) for at in range(len(self.query.parts))]
 
     @cached_property
     def _unit_rows(self) -> bool:
@@ -183,8 +249,9 @@ class EdgeNoise(Calibrated):
         if self.consistent:
             out.append(
                 "The noisy cells were replaced by whole non-negative ones, changing the noisy coordinates as little as "
-                "possible (on large grids after a bounded effort); stated deviations are those of the noise before this step, which does not increase the sum of "
-                "squared errors of the coordinates but for rounding."
+                "possible (on large grids after a bounded effort), which does not increase the sum of squared errors of the coordinates but for rounding. The noisy "
+                "counts stand beside them, unbiased. Stated errors are those of the published counts: simulated with public draws of noise around them, or, where there "
+                "are very many, bounded."
             )
         return out
 
@@ -232,7 +299,7 @@ class TransformedLaplace(Mechanism):
     name: str = "TransformedLaplace"
 
     def __post_init__(self) -> None:
-        _check_settings(self)
+        check_settings(self.totals, self.route)
 
     def calibrate(
         self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
@@ -241,7 +308,7 @@ class TransformedLaplace(Mechanism):
             raise InputError(
                 f"Laplace noise spends epsilon, not {loss}: expected Epsilon.", code="mechanism.loss"
             )
-        return _calibrated(self, query, policy, loss, sensitivity, consistent=False)
+        return _of(self, query, policy, loss, sensitivity, consistent=False)
 
 
 @dataclass(frozen=True)
@@ -262,14 +329,14 @@ class TransformedGaussian(Mechanism):
     name: str = "TransformedGaussian"
 
     def __post_init__(self) -> None:
-        _check_settings(self)
+        check_settings(self.totals, self.route)
 
     def calibrate(
         self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
     ) -> EdgeNoise:
         if not isinstance(loss, Rho):
             raise InputError(f"Gaussian noise spends rho, not {loss}: expected Rho.", code="mechanism.loss")
-        return _calibrated(self, query, policy, loss, sensitivity, consistent=False)
+        return _of(self, query, policy, loss, sensitivity, consistent=False)
 
 
 @dataclass(frozen=True)
@@ -292,29 +359,16 @@ class TransformedConsistent(Mechanism):
     name: str = "TransformedConsistent"
 
     def __post_init__(self) -> None:
-        _check_settings(self)
+        check_settings(self.totals, self.route)
 
     def calibrate(
         self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
     ) -> EdgeNoise:
-        return _calibrated(self, query, policy, loss, sensitivity, consistent=True)
+        return _of(self, query, policy, loss, sensitivity, consistent=True)
 
 
-AnyTransformed = TransformedLaplace | TransformedGaussian | TransformedConsistent
-
-
-def _check_settings(asked: AnyTransformed) -> None:
-    if asked.route not in ("auto", "edges", "spanning"):
-        raise InputError(
-            f"route={asked.route!r}: expected 'auto', 'edges' or 'spanning'.",
-            code="mechanism.route",
-            value=asked.route,
-        )
-    check_totals(asked.totals)
-
-
-def _calibrated(
-    asked: AnyTransformed,
+def _of(
+    asked: TransformedLaplace | TransformedGaussian | TransformedConsistent,
     query: Query,
     policy: Policy,
     loss: Loss,
@@ -322,6 +376,41 @@ def _calibrated(
     *,
     consistent: bool,
 ) -> EdgeNoise:
+    kind = partial(EdgeNoise, consistent=consistent)
+    return calibrate_edges(
+        asked, query, policy, loss, sensitivity, kind=kind, totals=asked.totals, route=asked.route
+    )
+
+
+def check_settings(totals: object, route: object) -> None:
+    """Refuse what says nothing about totals or routes."""
+    if route not in ("auto", "edges", "spanning"):
+        raise InputError(
+            f"route={route!r}: expected 'auto', 'edges' or 'spanning'.",
+            code="mechanism.route",
+            value=route,
+        )
+    check_totals(totals)
+
+
+def calibrate_edges(
+    asked: Mechanism,
+    query: Query,
+    policy: Policy,
+    loss: Loss,
+    sensitivity: Sensitivity | None,
+    *,
+    kind: Callable[[str, Query, Policy, Loss, Reduction], EdgeNoise],
+    totals: Totals,
+    route: Route,
+) -> EdgeNoise:
+    """Noise on the edges of a policy graph, by the route of the smaller expected error of the query.
+
+    Parameters
+    ----------
+    kind
+        What is made of a name, a query, a policy, a loss and a transform.
+    """
     query.check_domain(policy.domain)
     check_loss(loss)
     if sensitivity is not None:
@@ -333,22 +422,22 @@ def _calibrated(
     def ready(reduction: Reduction) -> EdgeNoise:
         kept = "exact" if len(reduction.fixed) else "noisy"
         way = "" if reduction.stretch == 1 else f", stretch {reduction.stretch}"
-        return EdgeNoise(f"{asked.name}(totals {kept}{way})", query, policy, loss, reduction, consistent)
+        return kind(f"{asked.name}(totals {kept}{way})", query, policy, loss, reduction)
 
-    many = not EdgeTransform.accepts(policy)
+    # The answers of many edges each would not fit memory, and are noisier than those of a spanning forest.
+    heavy = not query.is_identity and route == "auto" and graph_of(policy).n_edges > HEAVY
+    many = heavy or not EdgeTransform.accepts(policy)
     options: list[EdgeNoise] = []
-    if asked.route != "spanning" and not many:
-        options.append(ready(transform(policy, totals=asked.totals)))
-    if asked.route == "spanning" or (
-        asked.route == "auto" and (many or options[0].reduction.valid_for != "any")
-    ):
+    if route != "spanning" and not many:
+        options.append(ready(transform(policy, totals=totals)))
+    if route == "spanning" or (route == "auto" and (many or options[0].reduction.valid_for != "any")):
         try:
-            options.append(ready(transform(policy, totals=asked.totals, spanning=True)))
+            options.append(ready(transform(policy, totals=totals, spanning=True)))
         except RefusedError:
-            if not options:
+            if not options and not heavy:
                 raise
     if not options:
-        options.append(ready(transform(policy, totals=asked.totals)))
+        options.append(ready(transform(policy, totals=totals)))
     if len(options) == 1:
         return options[0]
     return min(options, key=lambda option: float(option.variances.sum()))
@@ -438,8 +527,17 @@ class OnForest(OnTransformed):
         return self._of_part(self._deviations, part)
 
     def within_95(self, part: int) -> float | Floats:
-        """Chebyshev: 95 % lie within the root of 20 deviations, whatever the distribution."""
+        """By the distribution of the noise where the inner mechanism adds it to each number; by Chebyshev's inequality otherwise."""
+        if isinstance(self.inner, Additive):
+            squares = np.asarray(self.reduction.squares(self.query), dtype=np.float64)
+            laplace = isinstance(self.loss, Epsilon)
+            wide = linear_within(squares, float(self.inner.parameter), laplace=laplace)
+            return self._of_part(np.asarray(wide), part)
         return self.deviation(part) * float(np.sqrt(20.0))
+
+    @property
+    def rests_on(self) -> Basis:
+        return "exact" if isinstance(self.inner, Additive) else "bound"
 
     def stages(self) -> Sequence[str]:
         out = [

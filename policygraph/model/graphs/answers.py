@@ -22,6 +22,7 @@ from policygraph.model.graphs.differences import difference_sets
 from policygraph.model.graphs.forms import LARGEST, table
 from policygraph.model.graphs.rules import (
     BOTTOM,
+    Ball,
     BlockGrid,
     Bools,
     Bottom,
@@ -310,7 +311,7 @@ class Answers:
         shape = self.domain.shape
         if isinstance(self.rule, Complete):
             return L1Ball(shape, sum(shape)).offsets()
-        if isinstance(self.rule, L1Ball):
+        if isinstance(self.rule, Ball):
             return self.rule.offsets()
         factors = self.rule.factors if isinstance(self.rule, Product) else (self.rule,)
         moves = [factor.steps() for factor in factors]

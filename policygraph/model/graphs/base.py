@@ -12,6 +12,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 from policygraph.errors import InputError
+from policygraph.exact import Exact
 from policygraph.model.domain import Domain, Network
 from policygraph.model.graphs import drawing, forms
 from policygraph.model.graphs.answers import Answers
@@ -87,20 +88,34 @@ class PolicyGraph(Answers):
         return cls(domain, forms.simple_rule(domain, "grid"))
 
     @classmethod
-    def threshold(cls, domain: Domain, theta: int, attribute: str | None = None) -> PolicyGraph:
-        """Values at most theta apart: of one attribute, or added up over all of them (L1 distance).
+    def threshold(
+        cls, domain: Domain, theta: Exact, attribute: str | None = None, *, metric: str = "l1"
+    ) -> PolicyGraph:
+        """Values at most theta apart: of one attribute, or of all of them by L1 or Euclidean distance.
 
         Parameters
         ----------
         domain
             A table domain; the labels of its attributes are in order.
         theta
-            Integer >= 1.
+            Integer >= 1; for the Euclidean distance any exact number >= 1, such as ``"3/2"``.
         attribute
-            The attribute that changes; may be left out when there is only one, and stands for the L1 distance over
+            The attribute that changes; may be left out when there is only one, and stands for the distance over
             all attributes when there are several.
+        metric
+            ``"l1"``: differences of positions added up; ``"euclidean"``: the root of the sum of their squares.
+
+        Examples
+        --------
+        Places on a map that are at most two cells apart, as the crow flies:
+
+        >>> places = Domain({"lat": 100, "lon": 100})
+        >>> [PolicyGraph.threshold(places, 2, metric=metric).n_edges for metric in ("l1", "euclidean")]
+        [59002, 59002]
+        >>> PolicyGraph.threshold(places, "2.5", metric="euclidean").n_edges
+        97810
         """
-        return cls(domain, forms.threshold_rule(forms.table(domain, "threshold"), theta, attribute))
+        return cls(domain, forms.threshold_rule(forms.table(domain, "threshold"), theta, attribute, metric))
 
     @classmethod
     def partition(

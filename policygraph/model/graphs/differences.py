@@ -16,12 +16,12 @@ import numpy.typing as npt
 from policygraph.errors import RefusedError
 from policygraph.model.domain import Domain
 from policygraph.model.graphs.rules import (
+    Ball,
     BlockGrid,
     Blocks,
     Cells,
     Complete,
     Empty,
-    L1Ball,
     Product,
     Rule,
     decode_arrays,
@@ -73,11 +73,11 @@ def difference_sets(domain: Domain, rule: Rule) -> tuple[frozenset[str], ...]:
     elif isinstance(rule, BlockGrid):
         # Blocks of different attributes are chosen independently, so all that can change can change at once.
         found = [frozenset(n for n, f in zip(domain.names, rule.factors, strict=True) if f.n_edges)]
-    elif isinstance(rule, L1Ball):
-        together = min(rule.theta, len(several))
+    elif isinstance(rule, Ball):
+        together = min(rule.together, len(several))
         if comb(len(several), together) > SETS_LIMIT:
             raise RefusedError(
-                f"threshold {rule.theta} on {len(several)} attributes: there are {comb(len(several), together):,} "
+                f"a threshold on {len(several)} attributes: there are {comb(len(several), together):,} "
                 f"sets of attributes that can change at once, more than {SETS_LIMIT:,}.",
                 code="graph.too-large",
             )

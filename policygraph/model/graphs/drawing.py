@@ -9,7 +9,7 @@ from typing import Any
 from policygraph.errors import InputError, RefusedError
 from policygraph.model.domain import Domain
 from policygraph.model.graphs.answers import Answers
-from policygraph.model.graphs.rules import Bit, Empty, L1Ball, Path, Product, decode
+from policygraph.model.graphs.rules import Ball, Bit, Empty, Path, Product, decode
 from policygraph.output import replacing
 
 __all__ = ["check_picture", "draw", "layout"]
@@ -30,7 +30,7 @@ def layout(graph: Answers) -> tuple[Points, tuple[float, float]]:
     """
     rule = graph.rule
     factors = rule.factors if isinstance(rule, Product) else (rule,)
-    rows = isinstance(rule, L1Ball) or all(isinstance(factor, (Path, Bit, Empty)) for factor in factors)
+    rows = isinstance(rule, Ball) or all(isinstance(factor, (Path, Bit, Empty)) for factor in factors)
     if isinstance(graph.domain, Domain) and (rows or len(graph.domain.names) > 1):
         shape = graph.domain.shape
         points = {}

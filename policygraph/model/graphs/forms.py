@@ -7,11 +7,15 @@ the same graph always gets the same form, whatever order its edges or blocks wer
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from math import floor, isqrt
 from typing import Any
 
 import numpy as np
 
 from policygraph.errors import InputError, RefusedError
+from policygraph.exact import as_fraction
 from policygraph.model.domain import Domain, Network
 from policygraph.model.graphs.rules import (
     BOTTOM,
@@ -23,6 +27,7 @@ from policygraph.model.graphs.rules import (
     Complete,
     Edges,
     Empty,
+    EuclideanBall,
     L1Ball,
     Path,
     Product,
@@ -78,8 +83,17 @@ def check_theta(theta: object) -> int:
     return theta
 
 
-def threshold_rule(domain: Domain, theta: object, attribute: str | None) -> Rule:
-    """One attribute within theta, or the L1 distance over all of them within theta."""
+METRICS = ("l1", "euclidean")
+
+
+def threshold_rule(domain: Domain, theta: object, attribute: str | None, metric: object = "l1") -> Rule:
+    """One attribute within theta, or the L1 or Euclidean distance over all of them within theta."""
+    if metric not in METRICS:
+        raise InputError(
+            f"metric={metric!r}: expected 'l1' or 'euclidean'.", code="graph.metric", value=metric
+        )
+    if metric == "euclidean":
+        return _euclidean_rule(domain, theta, attribute)
     reach = check_theta(theta)
     if attribute is None and len(domain.names) > 1:
         if reach == 1:
@@ -87,6 +101,45 @@ def threshold_rule(domain: Domain, theta: object, attribute: str | None) -> Rule
         return L1Ball(domain.shape, reach)
     name = one_attribute(domain, attribute, "threshold")
     return per_attribute(domain, {name: Path(len(domain.labels(name)), reach)})
+
+
+def _euclidean_rule(domain: Domain, theta: object, attribute: str | None) -> Rule:
+    try:
+        radius = as_fraction(theta, "theta")  # type: ignore[arg-type]
+    except InputError:
+        radius = Fraction(0)
+    if radius < 1:
+        raise InputError(
+            f"theta={theta!r}: expected a number >= 1, such as 2, 1.5 or '3/2'.",
+            code="graph.theta",
+            theta=theta,
+        )
+    square = floor(radius * radius)
+    if attribute is None and len(domain.names) > 1:
+        if square == 1:
+            return Product(tuple(Path(n) for n in domain.shape))
+        return EuclideanBall(domain.shape, square)
+    name = one_attribute(domain, attribute, "threshold")
+    return per_attribute(domain, {name: Path(len(domain.labels(name)), isqrt(square))})
+
+
+def radius_of(square: int) -> int | str:
+    """The shortest decimal number whose square, rounded down, is this: a threshold that gives a Euclidean ball back.
+
+    Examples
+    --------
+    >>> radius_of(9), radius_of(5), radius_of(2)
+    (3, '2.3', '1.5')
+    """
+    if isqrt(square) ** 2 == square:
+        return isqrt(square)
+    digits = 1
+    while True:
+        scale = 10**digits
+        made = isqrt(square * scale * scale) + 1
+        if made * made < (square + 1) * scale * scale:
+            return str(Decimal(made).scaleb(-digits))
+        digits += 1
 
 
 def _plain(value: Any) -> Any:
@@ -329,7 +382,7 @@ def _read_blocks(what: str, n: int, blocks: Any, rest: str | None, code: Any, sh
 Form = str | dict[str, Any]
 WORDS = ("full", "attribute", "bit", "line", "grid")
 TABLES = ("threshold", "partition", "edges", "product", "full", "bit", "line")
-EXTRAS = {"partition": {"rest"}, "edges": {"bottom"}}
+EXTRAS = {"partition": {"rest"}, "edges": {"bottom"}, "threshold": {"metric"}}
 
 
 def simple_rule(domain: Domain | Network, word: str, attribute: str | None = None) -> Rule:
@@ -401,7 +454,7 @@ def read(
             value=attribute,
         )
     if kind == "threshold":
-        return threshold_rule(table(domain, kind), form[kind], attribute), ()
+        return threshold_rule(table(domain, kind), form[kind], attribute, form.get("metric", "l1")), ()
     if kind == "partition":
         return partition_rule(domain, form[kind], attribute, form.get("rest")), ()
     if kind == "edges":
@@ -456,6 +509,8 @@ def write(domain: Domain | Network, rule: Rule, lone: tuple[int, ...]) -> Form:
         return _write_edges(domain, rule, lone)
     if isinstance(rule, L1Ball):
         return {"threshold": rule.theta}
+    if isinstance(rule, EuclideanBall):
+        return {"threshold": radius_of(rule.square), "metric": "euclidean"}
     if isinstance(rule, Product) and isinstance(domain, Domain):
         return _write_product(domain, rule)
     if isinstance(rule, BlockGrid) and isinstance(domain, Domain):
@@ -556,6 +611,11 @@ def _pairs(domain: Domain | Network, rule: Rule, what: str) -> str:
         return (
             f"two {what} must not be told apart when the positions of their values differ by at most "
             f"{rule.theta} in all, added up over the attributes"
+        )
+    if isinstance(rule, EuclideanBall):
+        return (
+            f"two {what} must not be told apart when the squares of the differences of the positions of their values add up to at most "
+            f"{rule.square} (Euclidean distance {radius_of(rule.square)})"
         )
     if isinstance(rule, BlockGrid) and isinstance(domain, Domain):
         named = [n for n, f in zip(domain.names, rule.factors, strict=True) if f.n_edges]

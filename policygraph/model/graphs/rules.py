@@ -4,7 +4,7 @@ A rule knows nothing of attributes or labels: :class:`~policygraph.model.graphs.
 domain, adds bottom, checks what users hand in and refuses what would be too long to list. Rules may
 therefore trust their arguments. On one row of values: complete, empty, path with a threshold, bit flips, each answered by a
 formula in the number of values. Listed: blocks and edges. On a product of rows: one coordinate at a time, blocks of boxes, and
-the L1 ball; vertices are then numbered in C order, the last coordinate running fastest.
+the balls of the L1 and the Euclidean distance; vertices are then numbered in C order, the last coordinate running fastest.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, product
-from math import prod
+from math import isqrt, prod
 from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
@@ -716,8 +716,24 @@ def decode_arrays(index: Cells, shape: Sequence[int]) -> list[Cells]:
     return codes[::-1]
 
 
+class _OfFactors(Rule):
+    """A rule over several coordinates, each with a rule of its own."""
+
+    factors: tuple[Rule, ...]
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Number of values of each coordinate."""
+        return tuple(factor.size for factor in self.factors)
+
+    @cached_property
+    def size(self) -> int:
+        """Product of the factors' sizes."""
+        return prod(self.shape)
+
+
 @dataclass(frozen=True)
-class Product(Rule):
+class Product(_OfFactors):
     """Exactly one coordinate changes, along its own rule (the Cartesian product of graphs).
 
     Examples
@@ -734,16 +750,6 @@ class Product(Rule):
     """
 
     factors: tuple[Rule, ...]
-
-    @cached_property
-    def shape(self) -> tuple[int, ...]:
-        """Number of values of each coordinate."""
-        return tuple(factor.size for factor in self.factors)
-
-    @cached_property
-    def size(self) -> int:
-        """Product of the factors' sizes."""
-        return prod(self.shape)
 
     @cached_property
     def n_edges(self) -> int:
@@ -816,7 +822,7 @@ class Product(Rule):
 
 
 @dataclass(frozen=True)
-class BlockGrid(Rule):
+class BlockGrid(_OfFactors):
     """Blocks that are products of blocks of each coordinate; all inside one of them are joined.
 
     Examples
@@ -832,16 +838,6 @@ class BlockGrid(Rule):
     """
 
     factors: tuple[Blocks, ...]
-
-    @cached_property
-    def shape(self) -> tuple[int, ...]:
-        """Number of values of each coordinate."""
-        return tuple(factor.size for factor in self.factors)
-
-    @cached_property
-    def size(self) -> int:
-        """Product of the factors' sizes."""
-        return prod(self.shape)
 
     @cached_property
     def n_edges(self) -> int:
@@ -892,7 +888,60 @@ class BlockGrid(Rule):
 
 
 @dataclass(frozen=True)
-class L1Ball(Rule):
+class Ball(Rule):
+    """Vertices of a box that are near each other by some distance of their coordinates; near ones differ by 1 on one coordinate at least."""
+
+    shape: tuple[int, ...]
+
+    @property
+    @abstractmethod
+    def together(self) -> int:
+        """Most coordinates on which two joined vertices differ at once, were there so many."""
+
+    @property
+    @abstractmethod
+    def reach(self) -> int:
+        """Most by which one coordinate of two joined vertices differs."""
+
+    @abstractmethod
+    def offsets(self) -> Iterator[tuple[int, ...]]:
+        """Differences v - u of edges u < v, coordinate by coordinate; the first non-zero entry is positive."""
+
+    @cached_property
+    def size(self) -> int:
+        """Product of the sides."""
+        return prod(self.shape)
+
+    @property
+    def n_components(self) -> int:
+        """One."""
+        return 1
+
+    def component_of(self, u: int) -> int:
+        """Always 0."""
+        return 0
+
+    def components(self) -> Cells:
+        """All zero."""
+        return np.zeros(self.size, dtype=np.int64)
+
+    def chunks(self, chunk: int) -> Iterator[EdgeArrays]:
+        """One offset after the other: its lower ends fill a box."""
+        for offset in self.offsets():
+            box = [n - abs(d) for n, d in zip(self.shape, offset, strict=True)]
+            step = 0
+            for n, d in zip(self.shape, offset, strict=True):
+                step = step * n + d
+            for at in range(0, prod(box), chunk):
+                codes = decode_arrays(np.arange(at, min(at + chunk, prod(box)), dtype=np.int64), box)
+                u = np.zeros(codes[0].shape, dtype=np.int64)
+                for n, d, code in zip(self.shape, offset, codes, strict=True):
+                    u = u * n + code + max(0, -d)
+                yield u, u + step
+
+
+@dataclass(frozen=True)
+class L1Ball(Ball):
     """Vertices whose coordinates differ by at most ``theta`` in all (L1 distance) are joined.
 
     Examples
@@ -909,13 +958,17 @@ class L1Ball(Rule):
     is 2Q - n, and Q (1 - x)^2 = n - (n + 1) x + x^(n+1), so one product costs a few running sums.
     """
 
-    shape: tuple[int, ...]
     theta: int
 
-    @cached_property
-    def size(self) -> int:
-        """Product of the sides."""
-        return prod(self.shape)
+    @property
+    def together(self) -> int:
+        """theta: one step on each."""
+        return self.theta
+
+    @property
+    def reach(self) -> int:
+        """theta: all steps on one."""
+        return self.theta
 
     @cached_property
     def n_edges(self) -> int:
@@ -939,11 +992,6 @@ class L1Ball(Rule):
             ]
             counts = [2 * q - n * c for q, c in zip(accumulate(accumulate(shifted)), counts)]
         return (sum(counts) - self.size) // 2
-
-    @property
-    def n_components(self) -> int:
-        """One."""
-        return 1
 
     def has_edge(self, u: int, v: int) -> bool:
         """Whether 1 <= L1 distance <= theta."""
@@ -977,14 +1025,6 @@ class L1Ball(Rule):
         """ceil(L1 distance / theta)."""
         return -(-self._apart(u, v) // self.theta)
 
-    def component_of(self, u: int) -> int:
-        """Always 0."""
-        return 0
-
-    def components(self) -> Cells:
-        """All zero."""
-        return np.zeros(self.size, dtype=np.int64)
-
     def offsets(self) -> Iterator[tuple[int, ...]]:
         """Differences v - u of edges u < v, coordinate by coordinate; the first non-zero entry is positive."""
 
@@ -1000,16 +1040,165 @@ class L1Ball(Rule):
 
         return walk(0, self.theta, False)
 
-    def chunks(self, chunk: int) -> Iterator[EdgeArrays]:
-        """One offset after the other: its lower ends fill a box."""
-        for offset in self.offsets():
-            box = [n - abs(d) for n, d in zip(self.shape, offset, strict=True)]
-            step = 0
-            for n, d in zip(self.shape, offset, strict=True):
-                step = step * n + d
-            for at in range(0, prod(box), chunk):
-                codes = decode_arrays(np.arange(at, min(at + chunk, prod(box)), dtype=np.int64), box)
-                u = np.zeros(codes[0].shape, dtype=np.int64)
-                for n, d, code in zip(self.shape, offset, codes, strict=True):
-                    u = u * n + code + max(0, -d)
-                yield u, u + step
+
+DISTANCE_WORK = 200_000
+"""Steps of the search for a shortest path in :class:`EuclideanBall`."""
+
+
+@dataclass(frozen=True)
+class EuclideanBall(Ball):
+    """Vertices whose Euclidean distance squared is at most ``square`` are joined.
+
+    Examples
+    --------
+    >>> ball = EuclideanBall((10, 10), square=5)
+    >>> ball.has_edge(0, 12), ball.has_edge(0, 22), ball.n_edges, ball.distance(0, 99)
+    (True, False, 790, 6)
+
+    Notes
+    -----
+    Number of edges: ordered pairs of one coordinate at distance d number n for d = 0 and 2(n - d) otherwise; multiply these polynomials in the square
+    of d and add the coefficients up to ``square``.
+    Distance: of the steps of a path, coordinate by coordinate, those against the goal can be left out and as much taken off the others, which makes no step
+    longer and keeps the path between the ends, inside the box. So it is the least number of vectors of whole numbers >= 0, no longer
+    than the radius, that add up to the differences; k of them reach at most k radii (``docs/explanation/proofs/policy-graph-rules.md``).
+    """
+
+    square: int
+
+    @property
+    def together(self) -> int:
+        """``square``: each coordinate that differs adds 1 at least."""
+        return self.square
+
+    @property
+    def reach(self) -> int:
+        """The root of ``square``, rounded down."""
+        return isqrt(self.square)
+
+    @cached_property
+    def n_edges(self) -> int:
+        """Half of the ordered pairs at squared distances 1 .. square."""
+        if self.square >= sum((n - 1) ** 2 for n in self.shape):
+            return self.size * (self.size - 1) // 2
+        if self.square * (self.reach + 1) * len(self.shape) > COUNT_LIMIT:
+            raise RefusedError(
+                f"a Euclidean threshold of {self.square} squared on {len(self.shape)} attributes: counting the pairs would take more than "
+                f"{COUNT_LIMIT:,} steps. Use a smaller threshold, or the full graph if all may change.",
+                code="graph.too-large",
+                theta=self.square,
+            )
+        counts = [1] + [0] * self.square
+        for n in self.shape:
+            made = [n * c for c in counts]
+            for d in range(1, min(self.reach, n - 1) + 1):
+                times, shift = 2 * (n - d), d * d
+                for at in range(self.square + 1 - shift):
+                    made[at + shift] += times * counts[at]
+            counts = made
+        return (sum(counts) - self.size) // 2
+
+    def has_edge(self, u: int, v: int) -> bool:
+        """Whether 1 <= squared distance <= square."""
+        return u != v and sum(d * d for d in self._apart(u, v)) <= self.square
+
+    def _apart(self, u: int, v: int) -> tuple[int, ...]:
+        return tuple(abs(a - b) for a, b in zip(decode(u, self.shape), decode(v, self.shape), strict=True))
+
+    def adjacent(self, u: Cells, v: Cells) -> Bools:
+        """Whether 1 <= squared distance <= square."""
+        near = np.ones(u.shape, dtype=np.bool_)
+        apart = np.zeros(u.shape, dtype=np.int64)
+        limit = min(self.square, sum((n - 1) ** 2 for n in self.shape))
+        for a, b in zip(decode_arrays(u, self.shape), decode_arrays(v, self.shape), strict=True):
+            d = np.abs(a - b)
+            near &= d <= self.reach
+            # Farther ones are not near already, and their squares could leave 64 bits.
+            d = np.minimum(d, self.reach)
+            apart += d * d
+        return near & (apart > 0) & (apart <= limit)
+
+    def neighbours(self, u: int) -> Iterator[int]:
+        """Vertices of the ball around u that lie inside the box."""
+        centre = decode(u, self.shape)
+
+        def walk(axis: int, index: int, left: int) -> Iterator[int]:
+            if axis == len(self.shape):
+                yield index
+                return
+            n, c, reach = self.shape[axis], centre[axis], isqrt(left)
+            for code in range(max(0, c - reach), min(n - 1, c + reach) + 1):
+                yield from walk(axis + 1, index * n + code, left - (code - c) ** 2)
+
+        return (v for v in walk(0, 0, self.square) if v != u)
+
+    def offsets(self) -> Iterator[tuple[int, ...]]:
+        """Differences v - u of edges u < v, coordinate by coordinate; the first non-zero entry is positive."""
+
+        def walk(axis: int, left: int, signed: bool) -> Iterator[tuple[int, ...]]:
+            if axis == len(self.shape):
+                if signed:
+                    yield ()
+                return
+            reach = min(isqrt(left), self.shape[axis] - 1)
+            for d in range(-reach if signed else 0, reach + 1):
+                for rest in walk(axis + 1, left - d * d, signed or d > 0):
+                    yield (d, *rest)
+
+        return walk(0, self.square, False)
+
+    def distance(self, u: int, v: int) -> int | None:
+        """The least number of steps, by search; straight ones first.
+
+        Raises
+        ------
+        RefusedError
+            When the search takes too long.
+        """
+        goal = tuple(sorted(d for d in self._apart(u, v) if d))
+        if not goal:
+            return 0
+        far = sum(d * d for d in goal)
+        steps = max(1, isqrt(far // self.square))
+        steps += steps * steps * self.square < far
+        work = [DISTANCE_WORK]
+        while not self._reaches(goal, steps, set(), work):
+            steps += 1
+        return steps
+
+    def _reaches(
+        self, goal: tuple[int, ...], steps: int, failed: set[tuple[tuple[int, ...], int]], work: list[int]
+    ) -> bool:
+        """Whether so many vectors no longer than the radius add up to a goal of sorted positive numbers."""
+        far = sum(d * d for d in goal)
+        if far <= self.square:
+            return steps > 0 or not goal
+        if steps * steps * self.square < far or (goal, steps) in failed:
+            return False
+        work[0] -= 1
+        if work[0] < 0:
+            raise RefusedError(
+                f"a Euclidean threshold of {self.square} squared: a shortest path over such distances takes too long to find.",
+                code="graph.too-large",
+                theta=self.square,
+            )
+        for step in sorted(self._largest(goal, self.square), key=lambda d: self._aside(goal, d)):
+            rest = tuple(sorted(g - d for g, d in zip(goal, step, strict=True) if g > d))
+            if self._reaches(rest, steps - 1, failed, work):
+                return True
+        failed.add((goal, steps))
+        return False
+
+    @staticmethod
+    def _aside(goal: tuple[int, ...], step: tuple[int, ...]) -> int:
+        """What is left squared after a step."""
+        return sum((g - d) ** 2 for g, d in zip(goal, step, strict=True))
+
+    def _largest(self, goal: tuple[int, ...], left: int) -> Iterator[tuple[int, ...]]:
+        """Steps inside a goal of which no entry can grow, and some others."""
+        if len(goal) == 1:
+            yield (min(goal[0], isqrt(left)),)
+            return
+        for d in range(min(goal[0], isqrt(left)), -1, -1):
+            for rest in self._largest(goal[1:], left - d * d):
+                yield (d, *rest)

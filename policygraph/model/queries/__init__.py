@@ -20,6 +20,7 @@ from policygraph.model.queries.network_statistics import (
     statistic_from_spec,
 )
 from policygraph.model.queries.networks import AdjacencyQuery, MixingQuery, adjacency, mixing
+from policygraph.model.queries.products import ProductQuery, marginals
 from policygraph.model.queries.workloads import BoxQuery, all_ranges, boxes, random_boxes, rectangles
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "MixingQuery",
     "Norm",
     "Part",
+    "ProductQuery",
     "ProjectedDegreeTail",
     "ProjectedMixing",
     "Query",
@@ -48,6 +50,7 @@ __all__ = [
     "cuboids",
     "from_spec",
     "identity",
+    "marginals",
     "matrix",
     "mixing",
     "prefix",
@@ -110,6 +113,8 @@ def from_spec(domain: AnyDomain, spec: dict[str, Any]) -> Query:
     """
     if "cuboids" in spec and isinstance(domain, Domain):
         return CuboidQuery(domain, spec["cuboids"], spec.get("weights"))
+    if "marginals" in spec and isinstance(domain, Domain):
+        return ProductQuery(domain, spec["marginals"], spec.get("asked"), spec.get("weights"))
     if "measure" in spec and isinstance(domain, Domain):
         return MeasureQuery.from_spec(domain, spec)
     if "interactions" in spec and isinstance(domain, Domain):

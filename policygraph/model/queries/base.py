@@ -36,7 +36,7 @@ def fingerprint(spec: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-BY_NAME = frozenset({"cuboids", "interactions", "measure"})
+BY_NAME = frozenset({"cuboids", "interactions", "marginals", "measure"})
 """Plain forms of queries with one of these keys name the attributes of every table, so that the order of the attributes does not change their meaning."""
 
 

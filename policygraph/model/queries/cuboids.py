@@ -1,4 +1,4 @@
-"""Cross-tabulations and interactions of attributes. Owns :class:`CuboidQuery`, :class:`BlockQuery` and the functions that make one.
+"""Cross-tabulations and interactions of attributes. Owns :class:`SetQuery`, :class:`CuboidQuery`, :class:`BlockQuery` and the functions that make one.
 
 A set of cuboids is never turned into a matrix: answers are sums over axes, and the norm of a change of one record
 depends only on which attributes it changes. The interaction block of a set of attributes is what their table says beyond all smaller
@@ -29,7 +29,7 @@ LARGEST_ENTRY = 1 << 52
 """Entries of the rows stay below this, so that differences and sums of columns never leave 64 bits."""
 
 
-class _SetQuery(Query):
+class SetQuery(Query):
     """Integer answers about sets of attributes, each worked out from the table of counts of its set."""
 
     domain: Domain
@@ -69,7 +69,7 @@ class _SetQuery(Query):
         return self.from_tables(tables)
 
 
-class CuboidQuery(_SetQuery):
+class CuboidQuery(SetQuery):
     """The tables of counts of some sets of attributes.
 
     Parameters
@@ -95,7 +95,7 @@ class CuboidQuery(_SetQuery):
     def __init__(
         self, domain: Domain, sets: Iterable[Sequence[str]], weights: Sequence[int] | None = None
     ) -> None:
-        super().__init__(domain, map(_as_names, sets), weights)
+        super().__init__(domain, map(as_names, sets), weights)
         if 2 * sum(weight * weight for weight in self.weights) >= 1 << 62:
             raise InputError(
                 "the weights are too large for exact 64-bit sums: expected smaller ones, only their ratios matter.",
@@ -204,7 +204,8 @@ class CuboidQuery(_SetQuery):
         return f"CuboidQuery({', '.join(shown)}{f', and {more} more' if more > 0 else ''})"
 
 
-def _as_names(names: Any) -> tuple[str, ...]:
+def as_names(names: Any) -> tuple[str, ...]:
+    """The attributes of one table, each named once; one of them may stand for itself."""
     if isinstance(names, str):
         return (names,)
     out = tuple(names)
@@ -284,7 +285,7 @@ def contrast_gain(n: int) -> int:
     return 2 if n == 2 else n * n
 
 
-class BlockQuery(_SetQuery):
+class BlockQuery(SetQuery):
     """The interactions of some sets of attributes.
 
     Parameters

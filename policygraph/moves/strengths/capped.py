@@ -586,14 +586,14 @@ def longest_capped(
     """
     read = read_matrix(matrix)
     cap = read_cap(m)
-    wanted = read_query(query, read.shape[1])
+    query_rows = read_query(query, read.shape[1])
     kind = read_norm(norm)
     room = read_capacity(capacity)
     work = Effort.of(effort)
-    copies = (1 if wanted is not None else 2) if room is None else max(2, -(-cap // max(room, 1)))
-    kept = representatives(read, wanted, copies)
+    copies = (1 if query_rows is not None else 2) if room is None else max(2, -(-cap // max(room, 1)))
+    kept = representatives(read, query_rows, copies)
     small = np.ascontiguousarray(read[:, kept])
-    answer = None if wanted is None else np.ascontiguousarray(wanted[:, kept])
+    answer = None if query_rows is None else np.ascontiguousarray(query_rows[:, kept])
     ceiling = _ceiling(answer, cap, room, kind)
     half = work.share(1, 2)
     quick: Bracket[Pair] | None = None

@@ -211,10 +211,10 @@ class _Pairs:
                     same = (total == self.columns[k] + self.columns[h]).all(axis=1) & total.any(axis=1)
                     yield np.stack([i, j, k, h], axis=1)[same]
 
-    def equal_to(self, wanted: npt.NDArray[np.uint64]) -> Iterator[tuple[int, int, int]]:
-        """Triples (position in wanted, first, second) whose hashes agree."""
-        left = np.searchsorted(self.sums, wanted, side="left")
-        right = np.searchsorted(self.sums, wanted, side="right")
+    def equal_to(self, hashes: npt.NDArray[np.uint64]) -> Iterator[tuple[int, int, int]]:
+        """Triples (position in hashes, first, second) whose hashes agree."""
+        left = np.searchsorted(self.sums, hashes, side="left")
+        right = np.searchsorted(self.sums, hashes, side="right")
         for i in np.flatnonzero(right > left).tolist():
             for index in self.order[left[i] : right[i]].tolist():
                 yield i, int(self.first[index]), int(self.second[index])
@@ -297,14 +297,14 @@ def longest_markov(
     longest columns of the query together; this bound ends the search early and answers when the effort is spent.
     """
     read = read_matrix(matrix)
-    wanted = read_query(query, read.shape[1])
+    query_rows = read_query(query, read.shape[1])
     kind = read_norm(norm)
     if read_capacity(capacity) == 0:
         return Bracket(0, 0, None, "capacity", "no cell can hold a record")
-    kept = representatives(read, wanted, 4)
-    ceiling = _four_columns(wanted, kept, kind)
+    kept = representatives(read, query_rows, 4)
+    ceiling = _four_columns(query_rows, kept, kind)
     small = np.ascontiguousarray(read[:, kept])
-    answer = None if wanted is None else np.ascontiguousarray(wanted[:, kept])
+    answer = None if query_rows is None else np.ascontiguousarray(query_rows[:, kept])
     work = Effort.of(effort)
     try:
         best, move, bound, complete = _longest(small, answer, kind, ceiling, work)

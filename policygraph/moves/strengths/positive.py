@@ -360,7 +360,7 @@ def _somewhere(
         bounds = presolve_values(matrix, given, capacity)
     except ConstraintError as error:
         return Occurrence("no", None, str(error))
-    rows, wanted = published_rows(matrix, given)
+    rows, totals = published_rows(matrix, given)
     lower = [max(a, b) for a, b in zip(bounds.lower, removed_part(change).tolist())]
     upper = [None if u is None else u - max(int(g), 0) for u, g in zip(bounds.upper, change)]
     if capacity is None:
@@ -371,7 +371,7 @@ def _somewhere(
     shorter = int(np.abs(change).sum()) - 1
     open_pairs = False
     for t, u in pairs:
-        tables = Points(rows, wanted, lower, upper)
+        tables = Points(rows, totals, lower, upper)
         while True:
             status, point = tables.find(effort)
             if point is None:
@@ -569,12 +569,12 @@ def longest_positive(
     """
     read = read_matrix(matrix)
     listed = read_matrix(moves, "moves", read.shape[1])
-    wanted = read_query(query, read.shape[1])
+    query_rows = read_query(query, read.shape[1])
     kind = read_norm(norm)
     room = read_capacity(capacity)
     known = _Known(listed if basis is None else read_matrix(basis, "basis", read.shape[1]))
     work = Effort.of(effort)
-    values = lengths(wanted, listed, kind)
+    values = lengths(query_rows, listed, kind)
     upper: int | None = None
     reason = "moves were taken from the longest down; every longer one is positive on no table"
     for i in np.argsort(-values, kind="stable").tolist():

@@ -125,7 +125,7 @@ class Fibre:
     capacity: int | None
     bounds: CellBounds
     rows: Ints
-    wanted: list[int]
+    row_values: list[int]
     answers: dict[bytes, Occurrence] = field(default_factory=dict)
 
     @staticmethod
@@ -133,8 +133,8 @@ class Fibre:
         """Read values and capacity, and bound the cells."""
         published = read_values(values, matrix.shape[0])
         room = read_capacity(capacity)
-        rows, wanted = published_rows(matrix, published)
-        return Fibre(matrix, published, room, presolve_values(matrix, published, room), rows, wanted)
+        rows, row_values = published_rows(matrix, published)
+        return Fibre(matrix, published, room, presolve_values(matrix, published, room), rows, row_values)
 
     def within_bounds(self, moves: Ints) -> Ints:
         """Drop the moves that a cell's bounds or a row of counts already forbid."""
@@ -142,7 +142,7 @@ class Fibre:
         good = ((np.abs(moves) <= limit) | (limit < 0)).all(axis=1)
         counts = np.all(self.rows >= 0, axis=1).tolist()
         lowest = np.array(self.bounds.lower, dtype=object)
-        asked = [(r, b) for r, b, c in zip(self.rows, self.wanted, counts) if c]
+        asked = [(r, b) for r, b, c in zip(self.rows, self.row_values, counts) if c]
         room = np.array([b - int(r.astype(object) @ lowest) for r, b in asked])
         taken = np.maximum(-moves, 0) @ self.rows[counts].T
         if room.size:
@@ -181,7 +181,7 @@ class Fibre:
             else:
                 # any bound of a table also bounds the rest of it
                 upper.append(high)
-        rest = [b - int(r @ removed) for r, b in zip(self.rows, self.wanted)]
+        rest = [b - int(r @ removed) for r, b in zip(self.rows, self.row_values)]
         status, point = Points(self.rows, rest, [0] * len(upper), upper).find(effort)
         if status == "none":
             return Occurrence("no", None, "proved: no table with these values contains the removed part")
@@ -270,7 +270,7 @@ def _records(fibre: Fibre) -> int | None:
     if total is None:
         return None
     lowest = np.array(fibre.bounds.lower, dtype=object)
-    rest = [b - int(r.astype(object) @ lowest) for r, b in zip(fibre.rows, fibre.wanted)]
+    rest = [b - int(r.astype(object) @ lowest) for r, b in zip(fibre.rows, fibre.row_values)]
     return max(0, int(sum((y * b for y, b in zip(total, rest)), Fraction(0))))
 
 
@@ -340,7 +340,7 @@ def longest_with_values(
             value=strength,
         )
     read = read_matrix(matrix)
-    wanted = read_query(query, read.shape[1])
+    query_rows = read_query(query, read.shape[1])
     kind = read_norm(norm)
     work = Effort.of(effort)
     fibre = Fibre.of(read, values, capacity)
@@ -351,8 +351,8 @@ def longest_with_values(
     try:
         listed = _candidates(fibre, moves, strength, at_most_records, max_moves, work)
     except RefusedError as refusal:
-        return _bound(fibre, wanted, kind, at_most_records, refusal)
-    return _descend(fibre, listed, wanted, kind, strength, work)
+        return _bound(fibre, query_rows, kind, at_most_records, refusal)
+    return _descend(fibre, listed, query_rows, kind, strength, work)
 
 
 def _candidates(

@@ -18,7 +18,7 @@ from policygraph.errors import RefusedError
 from policygraph.model.domain import Domain
 from policygraph.model.graphs import PolicyGraph
 from policygraph.model.graphs.differences import by_edges
-from policygraph.model.graphs.rules import BlockGrid, Complete, L1Ball, Product, encode
+from policygraph.model.graphs.rules import Ball, BlockGrid, Complete, Product, encode
 from policygraph.model.queries.base import Norm, Query
 from policygraph.model.queries.cuboids import BlockQuery, CuboidQuery
 from policygraph.moves.bracket import Bracket, Witness
@@ -26,9 +26,11 @@ from policygraph.sensitivity.problem import Problem
 
 __all__ = [
     "all_difference_sets",
+    "better",
     "cells",
     "edge_differing",
     "every_edge",
+    "graph_of_problem",
     "interactions",
     "no_edge",
     "tables",
@@ -45,7 +47,8 @@ MOST_EDGES = 200_000_000
 """Most edges that are looked at one by one for the sets of attributes that they change."""
 
 
-def _graph(problem: Problem) -> PolicyGraph:
+def graph_of_problem(problem: Problem) -> PolicyGraph:
+    """The policy graph of a problem that has one."""
     if problem.policy.graph is None:
         raise RefusedError("a policy without graph has no edges.", code="sensitivity.graph")
     return problem.policy.graph
@@ -53,12 +56,13 @@ def _graph(problem: Problem) -> PolicyGraph:
 
 def no_edge(problem: Problem) -> Bracket[Witness] | None:
     """Without an edge there are no neighbours."""
-    if _graph(problem).n_edges:
+    if graph_of_problem(problem).n_edges:
         return None
     return Bracket(0, 0, None, "closed form", "the policy graph has no edge, so nothing is secret")
 
 
-def _better(one: Bracket[Witness] | None, other: Bracket[Witness] | None) -> Bracket[Witness]:
+def better(one: Bracket[Witness] | None, other: Bracket[Witness] | None) -> Bracket[Witness]:
+    """The bracket of the larger of two changes, of which one may be missing."""
     if one is None or other is None:
         found = one or other
         if found is None:
@@ -78,7 +82,7 @@ def cells(problem: Problem) -> Bracket[Witness] | None:
     """Every cell by itself: an edge changes two cells, or one where a record appears."""
     if not problem.query.is_identity:
         return None
-    graph = _graph(problem)
+    graph = graph_of_problem(problem)
     if graph.rule.n_edges:
         u, v = (
             (int(end[0]) for end in next(iter(graph.rule.chunks(1))))
@@ -98,7 +102,7 @@ def cells(problem: Problem) -> Bracket[Witness] | None:
 
 def tables(problem: Problem) -> Bracket[Witness] | None:
     """Cuboids: an edge matters only through the attributes on which its ends differ."""
-    query, graph, norm = problem.query, _graph(problem), problem.norm
+    query, graph, norm = problem.query, graph_of_problem(problem), problem.norm
     if not isinstance(query, CuboidQuery):
         return None
     best: Bracket[Witness] | None = None
@@ -131,8 +135,8 @@ def tables(problem: Problem) -> Bracket[Witness] | None:
             f"an edge changes exactly the tables that contain an attribute on which its ends differ; "
             f"{most}, two cells in each table",
         )
-        best = _better(best, changed)
-    return _better(best, None)
+        best = better(best, changed)
+    return better(best, None)
 
 
 def edge_differing(graph: PolicyGraph, names: frozenset[str]) -> tuple[int, int]:
@@ -141,7 +145,7 @@ def edge_differing(graph: PolicyGraph, names: frozenset[str]) -> tuple[int, int]
     if not isinstance(domain, Domain):
         raise RefusedError("a network has no attributes.", code="sensitivity.graph")
     rule = graph.rule
-    if isinstance(rule, (Complete, L1Ball)):
+    if isinstance(rule, (Complete, Ball)):
         return 0, encode([int(name in names) for name in domain.names], domain.shape)
     if isinstance(rule, (Product, BlockGrid)):
         low, high = [0] * len(domain.shape), [0] * len(domain.shape)
@@ -177,8 +181,8 @@ def all_difference_sets(graph: PolicyGraph) -> list[frozenset[str]]:
     if isinstance(rule, BlockGrid):
         changing = [n for n, part in zip(domain.names, rule.factors, strict=True) if part.n_edges]
         return list(_some(changing, len(changing)))
-    if isinstance(rule, L1Ball):
-        return list(_some(several, min(rule.theta, len(several))))
+    if isinstance(rule, Ball):
+        return list(_some(several, min(rule.together, len(several))))
     if rule.n_edges > MOST_EDGES:
         raise RefusedError(
             f"{rule.n_edges:,} edges are too many to look at one by one for interactions. Measure cuboids instead.",
@@ -203,7 +207,7 @@ def interactions(problem: Problem) -> Bracket[Witness] | None:
 
     Not monotonely, since two changes can cancel: every set that an edge can have is looked at, not only the largest ones.
     """
-    query, graph, norm = problem.query, _graph(problem), problem.norm
+    query, graph, norm = problem.query, graph_of_problem(problem), problem.norm
     if not isinstance(query, BlockQuery):
         return None
     best: Bracket[Witness] = Bracket(0, 0, None, "closed form", "no edge changes an interaction")
@@ -236,7 +240,7 @@ def interactions(problem: Problem) -> Bracket[Witness] | None:
 
 def every_edge(problem: Problem) -> Bracket[Witness]:
     """Any query: the columns of all edges, or of all pairs of different columns for the full graph."""
-    query, graph, norm = problem.query, _graph(problem), problem.norm
+    query, graph, norm = problem.query, graph_of_problem(problem), problem.norm
     best: Bracket[Witness] | None = None
     if graph.bottom != "none":
         cells = np.fromiter(graph.bottom_cells, dtype=np.int64)
@@ -251,10 +255,10 @@ def every_edge(problem: Problem) -> Bracket[Witness]:
             "a record that appears or vanishes changes the answer by its column",
         )
     if graph.rule.n_edges == 0:
-        return _better(best, None)
+        return better(best, None)
     if isinstance(graph.rule, Complete):
-        return _better(best, _all_pairs(query, norm, problem.effort))
-    return _better(best, _each_edge(query, graph, norm, problem.effort))
+        return better(best, _all_pairs(query, norm, problem.effort))
+    return better(best, _each_edge(query, graph, norm, problem.effort))
 
 
 def _each_edge(query: Query, graph: PolicyGraph, norm: Norm, effort: Effort) -> Bracket[Witness]:

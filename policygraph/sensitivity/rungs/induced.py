@@ -20,6 +20,7 @@ from policygraph.model.queries import identity
 from policygraph.model.queries.base import Ints, Norm, Query
 from policygraph.model.queries.cuboids import BlockQuery, CuboidQuery
 from policygraph.model.queries.networks import MixingQuery
+from policygraph.model.queries.products import ProductQuery
 from policygraph.moves.bracket import Bracket, Witness
 from policygraph.sensitivity.problem import Problem
 from policygraph.sensitivity.rungs.degrees import public_degrees
@@ -125,6 +126,13 @@ def single_records(problem: Problem) -> Bracket[Witness] | None:
         cell = next(c for c in range(size) if c not in taken)
         value = int(query.column_norms(np.array([cell]), norm)[0])
         return Bracket(value, value, Witness.of_change({cell: 1}), "closed form", reason)
+    if isinstance(query, ProductQuery):
+        value, cell = query.longest_column(norm)
+        if cell not in set(zeros.tolist()):
+            return Bracket(value, value, Witness.of_change({cell: 1}), "closed form", reason)
+        if size > ENTRIES:
+            # The longest column is that of a structural zero: a bound for the others.
+            return Bracket(value, 0, None, "bound by the longest column", reason)
     value, best = -1, 0
     for start in range(0, size, CELLS_AT_ONCE):
         cells = np.setdiff1d(np.arange(start, min(start + CELLS_AT_ONCE, size), dtype=np.int64), zeros)
@@ -237,6 +245,8 @@ def _widest_column(query: Query, policy: Policy, norm: Norm) -> int | None:
     size = policy.domain.size
     if isinstance(query, (CuboidQuery, MixingQuery)):
         return int(query.column_norms(np.zeros(1, dtype=np.int64), norm)[0])
+    if isinstance(query, ProductQuery):
+        return query.longest_column(norm)[0]
     return int(query.column_norms(np.arange(size, dtype=np.int64), norm).max()) if size <= ENTRIES else None
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from math import prod
 
 import numpy as np
@@ -21,17 +22,23 @@ from policygraph.model.constraints.tables import Cells, Cuboid, Total
 from policygraph.model.domain import Domain
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Ints, Norm
-from policygraph.model.queries.cuboids import CuboidQuery
+from policygraph.model.queries.cuboids import BlockQuery, CuboidQuery
+from policygraph.model.queries.products import ProductQuery
 from policygraph.moves.bracket import Bracket, Witness
 from policygraph.sensitivity.problem import Problem
+from policygraph.sensitivity.rungs.edges import MOST_SETS
+from policygraph.sensitivity.rungs.products import over_sets
 
 __all__ = [
     "Axis",
     "Reduced",
+    "beside_one_margin",
     "closed_form",
+    "fixed_by_margins",
     "partial_margins",
     "reduce_margins",
     "reduced_of",
+    "table_costs",
     "whole_margins",
 ]
 
@@ -320,21 +327,74 @@ def _two_margins(reduced: Reduced, norm: Norm) -> Bracket[Witness]:
                 cell[axis] = 1 if sign > 0 else 0
         change[tuple(cell)] = change.get(tuple(cell), 0) + sign
     lower = _change_norm(reduced, change, norm)
-    upper = 0
-    for names, weight in reduced.asked:
-        # The margin of a cycle over all left (or all right) attributes has entries 0 and +-1 only; other margins may
-        # pile up at most half of the cycle on one cell.
-        spread = length if set(left) <= names or set(right) <= names else length * length // 2
-        upper += weight * length if norm == "l1" else weight * weight * spread
+    upper = sum(
+        (weight if norm == "l1" else weight * weight) * most
+        for (_, weight), most in zip(reduced.asked, table_costs(reduced, norm), strict=True)
+    )
     return Bracket(
         max(upper, lower),
         lower,
         _witness(reduced, change),
         "closed form, two public margins" if upper == lower else "bound by two public margins",
         f"a minimal move is a simple cycle in the complete bipartite graph of {rows} x {columns} margin cells, so it has "
-        f"at most {length} changes, each of one record; no table changes by more than the cells do",
+        f"at most {length} changes, each of one record; no table changes by more than the cells do, and on one of its cells no more "
+        "records meet than have different values of the attributes that it lacks",
         reduced.steps,
     )
+
+
+def table_costs(reduced: Reduced, norm: Norm) -> list[int]:
+    """The most that one minimal move changes each asked table, weights left out, where one or two public margins are left.
+
+    Notes
+    -----
+    A simple cycle of half-length l takes l records away that have different values of the left attributes, all together, and different ones of the
+    right, and adds as many. Records that meet on one cell of a table differ on the left attributes that the table lacks, and on the right ones: at most
+    m of them meet, the smaller number of combinations of these. So the squares of how many were removed from each cell add up to at most
+    [l / m] m^2 + (l mod m)^2, those of the added ones as well (``docs/explanation/proofs/cubes.md``, Theorem 6).
+
+    Examples
+    --------
+    >>> domain = Domain({"a": 4, "b": 5, "c": 3})
+    >>> asked = CuboidQuery(domain, [["a", "b"], ["c"], ["b", "c"]])
+    >>> reduced = reduce_margins(domain, [Cuboid("a"), Cuboid("b")], asked)
+    >>> table_costs(reduced, "l1"), table_costs(reduced, "l2")
+    ([8, 8, 8], [8, 32, 8])
+    """
+    if len(reduced.known) == 1:
+        return [2] * len(reduced.asked)
+    left, right = reduced.known
+    half = min(prod(reduced.shape[a] for a in side) for side in (left, right))
+    if norm == "l1":
+        return [2 * half] * len(reduced.asked)
+    out = []
+    for names, _ in reduced.asked:
+        meet = min(half, *(prod(reduced.shape[a] for a in side - names) for side in (left, right)))
+        out.append(2 * (half // meet * meet * meet + (half % meet) ** 2))
+    return out
+
+
+def fixed_by_margins(domain: Domain, constraints: Sequence[Constraint]) -> frozenset[str] | None:
+    """The attributes of the one public margin that contains all others; None where facts are others, or two margins are left.
+
+    Examples
+    --------
+    >>> domain = Domain({"a": 2, "b": 3, "c": 1})
+    >>> sorted(fixed_by_margins(domain, [Total(), Cuboid("a", "c")]))
+    ['a', 'c']
+    >>> fixed_by_margins(domain, [Cuboid("a"), Cuboid("b")]) is None
+    True
+    """
+    several = {name for name, size in zip(domain.names, domain.shape, strict=True) if size > 1}
+    sets = []
+    for constraint in constraints:
+        if not isinstance(constraint, (Cuboid, Total)):
+            return None
+        sets.append(frozenset(constraint.names if isinstance(constraint, Cuboid) else ()))
+    largest = max(sets, key=lambda names: (len(names & several), len(names)), default=None)
+    if largest is None or any(names & several - largest for names in sets):
+        return None
+    return largest
 
 
 # Partly public margins ---------------------------------------------------------------------------------------------------
@@ -591,6 +651,51 @@ def whole_margins(problem: Problem) -> Bracket[Witness] | None:
     reduced = reduced_of(problem)
     found = None if reduced is None else closed_form(reduced, problem.norm)
     return None if found is None else problem.settle(found)
+
+
+def beside_one_margin(problem: Problem) -> Bracket[Witness] | None:
+    """Interactions, prefixes and ranges beside one public margin: a record changes on any attributes outside the margin.
+
+    Interactions do not change monotonely, so that all sets of such attributes are looked at.
+    """
+    query, policy, norm = problem.query, problem.policy, problem.norm
+    if not isinstance(query, (BlockQuery, ProductQuery)) or len(policy.system.zeros):
+        return None
+    fixed = fixed_by_margins(query.domain, policy.system.needed)
+    if fixed is None:
+        return None
+    used = {name for names in query.sets for name in names}
+    free = [
+        name
+        for name, size in zip(query.domain.names, query.domain.shape, strict=True)
+        if size > 1 and name in used and name not in fixed
+    ]
+    if 1 << len(free) > MOST_SETS:
+        return None
+    sets = [frozenset(some) for size in range(1, len(free) + 1) for some in combinations(free, size)]
+    if isinstance(query, ProductQuery):
+        found = over_sets(query, sets, norm) if sets else None
+        return None if found is None else problem.settle(found)
+    values = [query.difference_norm(names, norm) for names in sets]
+    if not values or max(values) == 0:
+        return None
+    top = max(range(len(sets)), key=values.__getitem__)
+    end = 0
+    for name, size in zip(query.domain.names, query.domain.shape, strict=True):
+        end = end * size + int(name in sets[top])
+    reason = (
+        "inside a part whose total is public a minimal move takes one record from a cell to another, which differs on attributes "
+        f"outside the public margin; of {len(sets)} sets of these, {{{', '.join(n for n in free if n in sets[top])}}} changes most"
+    )
+    return problem.settle(
+        Bracket(
+            values[top],
+            values[top],
+            Witness.of_change({0: -1, end: 1}),
+            "closed form, one public margin",
+            reason,
+        )
+    )
 
 
 def partial_margins(problem: Problem) -> Bracket[Witness] | None:

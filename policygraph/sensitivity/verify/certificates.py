@@ -28,7 +28,7 @@ from policygraph.sensitivity.verify.moves import (
 )
 from policygraph.sensitivity.verify.neighbours import (
     Matcher,
-    Undecided,
+    UndecidedError,
     check_neighbours,
     counts,
     is_pairwise,
@@ -361,7 +361,7 @@ def _blowfish_bound(claim: CertifiedBound) -> CheckResult | None:
             try:
                 if not matcher.are_neighbours(pairs):
                     continue
-            except Undecided:
+            except UndecidedError:
                 return None
             if policy.system.has_values:
                 return None  # the pair may be one that no table with the published values can make

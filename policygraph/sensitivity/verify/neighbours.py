@@ -79,7 +79,7 @@ def pair_neighbours(policy: Policy, before: Table, change: Table, facts: Facts) 
     return True
 
 
-class Undecided(Exception):  # noqa: N818
+class UndecidedError(Exception):
     """More has to be tried than is done here."""
 
 
@@ -109,7 +109,7 @@ def match_records(policy: Policy, before: Table, after: Table, facts: Facts) -> 
                 return None
             if matcher.are_neighbours(pairs):
                 return True
-    except Undecided:
+    except UndecidedError:
         return None
     return False
 
@@ -207,7 +207,7 @@ class Matcher:
             made = {tuple(a + b for a, b in zip(s, step, strict=True)) for s in sums for step in steps}
             self.trials += len(sums) * len(steps)
             if self.trials > TRIALS:
-                raise Undecided
+                raise UndecidedError
             if nonempty:
                 made |= sums | set(steps)
                 if zero in made:

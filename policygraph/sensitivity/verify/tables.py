@@ -19,6 +19,7 @@ from policygraph.model.queries.base import Query
 from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.model.queries.matrices import MatrixQuery
 from policygraph.model.queries.networks import AdjacencyQuery, MixingQuery
+from policygraph.model.queries.products import ProductQuery
 
 Table = dict[int, int]
 
@@ -188,6 +189,10 @@ def answer(query: Query, table: Table) -> dict[Any, int]:
             record = dict(zip(domain.names, labels, strict=True))
             for names, weight in zip(query.sets, query.weights, strict=True):
                 rows.append(((names, tuple(record[name] for name in names)), weight))
+        elif isinstance(query, ProductQuery) and isinstance(domain, Domain):
+            record = dict(zip(domain.names, labels, strict=True))
+            for names, weight in zip(query.sets, query.weights, strict=True):
+                rows += _asked(query, domain, record, names, weight)
         elif isinstance(query, AdjacencyQuery):
             rows.append((labels, 1))
         elif isinstance(query, MixingQuery) and isinstance(domain, Network):
@@ -202,6 +207,27 @@ def answer(query: Query, table: Table) -> dict[Any, int]:
         for row, entry in rows:
             out[row] = out.get(row, 0) + entry * amount
     return {row: value for row, value in out.items() if value}
+
+
+def _asked(
+    query: ProductQuery, domain: Domain, record: dict[str, Any], names: tuple[str, ...], weight: int
+) -> list[tuple[Any, int]]:
+    """The rows of one table that a record is in, attribute by attribute: its value, all prefixes and ranges around it, rows of a matrix."""
+    made: list[tuple[Any, int]] = [((names,), weight)]
+    for name in names:
+        labels = list(domain.labels(name))
+        at, how = labels.index(record[name]), query.asked.get(name, "values")
+        here: list[tuple[Any, int]]
+        if how == "values":
+            here = [(at, 1)]
+        elif how == "prefix":
+            here = [(last, 1) for last in range(at, len(labels))]
+        elif how == "ranges":
+            here = [((first, last), 1) for first in range(at + 1) for last in range(at, len(labels))]
+        else:
+            here = [(row, entries[at]) for row, entries in enumerate(how) if entries[at]]
+        made = [((*key, place), entry * times) for key, entry in made for place, times in here]
+    return made
 
 
 def power(query: Query, change: Table, norm: str) -> Fraction:

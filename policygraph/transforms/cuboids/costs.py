@@ -23,6 +23,12 @@ from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Norm
 from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.sensitivity.proofs import proved
+from policygraph.sensitivity.rungs.margins import (
+    closed_form,
+    fixed_by_margins,
+    reduce_margins,
+    table_costs,
+)
 from policygraph.transforms.cuboids.lattice import Family, Floats, Ints, Lattice
 
 THIN = 0.1
@@ -301,14 +307,27 @@ def known_cuboids(lattice: Lattice, policy: Policy) -> list[int]:
 def changed_sets(lattice: Lattice, policy: Policy) -> list[int] | None:
     """Largest sets of attributes that one neighbour step can change; None when public facts couple the records.
 
-    The set of all attributes together with an appearing record stands as -1.
+    The set of all attributes together with an appearing record stands as -1. Beside one public margin one record changes, on any attributes
+    outside the margin.
+
+    Examples
+    --------
+    >>> domain = Domain({"sex": 2, "age": 7, "region": 3})
+    >>> changed_sets(Lattice(domain), Policy(domain, constraints=[Total(), Cuboid("age")]))
+    [5]
     """
     if policy.definition == "edges" and policy.graph is not None:
         sets = [lattice.mask(names) for names in policy.graph.difference_sets()]
         return sets + ([-1] if policy.graph.bottom != "none" else [])
-    if policy.definition == "induced" and not policy.system.needed:
+    if policy.definition != "induced":
+        return None
+    if not policy.system.needed:
         return [-1]
-    return None
+    fixed = None if len(policy.system.zeros) else fixed_by_margins(lattice.domain, policy.system.needed)
+    if fixed is None:
+        return None
+    free = [axis for axis, n in enumerate(lattice.domain.shape) if n > 1]
+    return [lattice.mask_of(free) & ~lattice.mask(fixed)]
 
 
 def costs_of(lattice: Lattice, masks: Sequence[int], policy: Policy, norm: Norm) -> Costs:
@@ -321,9 +340,10 @@ def costs_of(lattice: Lattice, masks: Sequence[int], policy: Policy, norm: Norm)
 
     Notes
     -----
-    Without public facts the forms are exact: a record that appears changes one cell of every table, and one that moves
-    along an edge changes two cells of every table that contains an attribute on which the ends differ. With public
-    facts, the sensitivity of all of them together, shared out evenly, is the guide.
+    Without public facts, and beside one public margin, the forms are exact: a record that appears changes one cell of every table, and one that moves
+    changes two cells of every table that contains an attribute on which the ends differ. Beside two public margins each table has its own cost
+    (Theorem 6 of ``docs/explanation/proofs/cubes.md``), and the sum of these is the sensitivity where one move attains all of them. With other
+    public facts, the sensitivity of all tables together, shared out evenly, is the guide.
 
     Examples
     --------
@@ -331,6 +351,10 @@ def costs_of(lattice: Lattice, masks: Sequence[int], policy: Policy, norm: Norm)
     >>> domain = Domain({"sex": 2, "age": 7})
     >>> costs_of(Lattice(domain), [1, 2, 3], Policy(domain, PolicyGraph.attribute(domain)), "l1").forms.tolist()
     [[2.0, 0.0, 2.0], [0.0, 2.0, 2.0]]
+    >>> domain = Domain({"a": 4, "b": 5, "c": 3})
+    >>> facts = Policy(domain, constraints=[Cuboid("a"), Cuboid("b")])
+    >>> costs_of(Lattice(domain), [0b011, 0b100, 0b110], facts, "l2").forms.tolist()
+    [[8.0, 32.0, 8.0]]
     """
     if not isinstance(policy.domain, Domain) or policy.domain != lattice.domain:
         raise InputError("the policy is over another domain than the cube.", code="cubes.domain")
@@ -338,6 +362,9 @@ def costs_of(lattice: Lattice, masks: Sequence[int], policy: Policy, norm: Norm)
     sets = changed_sets(lattice, policy)
     if sets is None:
         query = CuboidQuery(lattice.domain, [lattice.names(mask) for mask in masks])
+        found = _beside_two_margins(query, policy, norm)
+        if found is not None:
+            return Costs(tuple(masks), found[0], norm, exact=found[1])
         each = float(proved(query, policy, norm, GUIDE_WORK).power) / max(1, len(masks))
         return Costs(tuple(masks), np.full((1, len(masks)), max(each, 1e-12)), norm, exact=False)
     rows = [
@@ -346,3 +373,16 @@ def costs_of(lattice: Lattice, masks: Sequence[int], policy: Policy, norm: Norm)
     ]
     forms = np.array(rows, dtype=np.float64).reshape(len(rows), len(masks))
     return Costs(tuple(masks), forms, norm, exact=True)
+
+
+def _beside_two_margins(query: CuboidQuery, policy: Policy, norm: Norm) -> tuple[Floats, bool] | None:
+    """What each table costs where two public margins are left, and whether one move attains all of it; None for other facts."""
+    whole = policy.strength == "worst-case" and policy.at_most_records is None
+    if policy.definition != "induced" or not whole or len(policy.system.zeros):
+        return None
+    reduced = reduce_margins(query.domain, policy.system.needed, query)
+    if reduced is None or len(reduced.known) != 2 or len(reduced.asked) != len(query.sets):
+        return None
+    bracket = closed_form(reduced, norm)
+    forms = np.array([table_costs(reduced, norm)], dtype=np.float64)
+    return forms, bracket is not None and bracket.exact and not policy.system.has_values

@@ -39,8 +39,18 @@ class Chooser(ABC):
     """Most records that one neighbour step adds and removes together. Only where it is 0 may a score have no noise."""
     rounds: int
     """How often scores are made and a partition is selected."""
+    order: Ints | None = None
+    """The cells in the order in which neighbours are alike; by index when None."""
     most_noise: ClassVar[int] = 1 << NOISE_BITS
     """A draw of noise of this size is refused."""
+
+    def ends(self, before: Partition, after: Partition) -> bool:
+        """Whether no further round is run after one that led from one partition to another: a function of these alone."""
+        return after.n_buckets == 1
+
+    def spent(self, history: Sequence[Partition]) -> Fraction:
+        """What the rounds behind a history cost together: a function of the history alone, at most the whole loss."""
+        return self.loss.value
 
     @abstractmethod
     def scores(self, counts: Ints, partition: Partition) -> list[Ints]:
@@ -63,8 +73,6 @@ class Partitioner(ABC):
     """Configuration of a partitioner; no data, no budget."""
 
     name: str
-    weight: float
-    """How much a partitioner misses for lack of budget, against the noise of one bucket; for the split of epsilon."""
 
     @property
     def settings(self) -> str:

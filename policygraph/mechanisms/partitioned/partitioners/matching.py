@@ -28,6 +28,8 @@ from policygraph.model.loss import Epsilon
 MOST_CELLS = 5000
 """Cells up to which all pairs are tried: twelve and a half million."""
 MOST_ROUNDS = 7
+FEWEST_MATCHED = 8
+"""A round in which fewer than one bucket in so many found a partner is the last."""
 FINE = 1 << 20
 """Costs are held so finely that the scale of the noise has this many steps, which makes ties rare; they are broken anyway."""
 TALLEST = 1 << 26
@@ -67,6 +69,21 @@ class MatchingChooser(Chooser):
         while step * scale < FINE and step < FINE:
             step *= 2
         return step
+
+    def ends(self, before: Partition, after: Partition) -> bool:
+        """Whether too few buckets found a partner for another round to be worth its loss."""
+        merged = 2 * (before.n_buckets - after.n_buckets)
+        return after.n_buckets == 1 or merged * FEWEST_MATCHED < before.n_buckets
+
+    def spent(self, history: Sequence[Partition]) -> Fraction:
+        """As many parts of the loss as rounds were run: up to the first one that was the last."""
+        before, run = Partition.singletons(self.size), 0
+        for after in history:
+            run += 1
+            if self.ends(before, after):
+                break
+            before = after
+        return self.loss.value * run / self.rounds
 
     def scores(self, counts: Ints, partition: Partition) -> list[Ints]:
         """Deviations of all unions of two buckets, of single cells, and of all other buckets, in steps."""
@@ -176,11 +193,6 @@ class Matchings(Partitioner):
             )
         if as_fraction(self.bias, "bias") < 0:
             raise InputError(f"bias={self.bias!r}: expected a number >= 0.", code="partition.bias")
-
-    @property
-    def weight(self) -> float:  # type: ignore[override]
-        """Two scales of the noise, in units of changes / epsilon."""
-        return 4.0 * self.rounds
 
     def calibrate(self, size: int, changes: Fraction, loss: Epsilon, noise: float) -> MatchingChooser:
         if size > MOST_CELLS:

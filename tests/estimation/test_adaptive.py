@@ -1,0 +1,223 @@
+"""Adaptive histograms: the mean over segmentations against its literal sum, the weights, and what is kept on every graph."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import policygraph as pg
+from policygraph.distributions.noise import gaussian_noise, laplace_noise
+from policygraph.distributions.replay import Replay
+from policygraph.estimation._compiled_segments import heavy_paths, segment_means
+from policygraph.estimation.adaptive import adaptive, candidates_of, penalties
+from policygraph.estimation.histograms import consistent, nearest_lines, projection
+from policygraph.transforms.incidence import LineTransform, transform
+from tests.oracles import runs as nested
+from tests.oracles import segments as oracle
+
+LINE = pg.Domain({"x": 300})
+
+
+def line(domain: pg.Domain = LINE) -> pg.Policy:
+    return pg.Policy(domain, pg.PolicyGraph.line(domain, "x"))
+
+
+def noisy(reduction, cells, noise, name):
+    drawn = Replay(name).draws(noise, (reduction.width,))
+    drawn[reduction.fixed] = 0
+    return np.asarray(cells) + reduction.invert(drawn)
+
+
+@given(
+    st.lists(st.integers(-20, 60), min_size=1, max_size=7),
+    st.sampled_from([0.5, 4.0, 50.0]),
+    st.sampled_from([0.1, 1.0, 4.0]),
+    st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_means_are_those_of_all_segmentations(values, variance, penalty, sloped):
+    given_values = [float(v) for v in values]
+    if sloped:  # a slope of 0 but for rounding is no matter: both kinds of pieces are the same then
+        slopes = [
+            np.polyfit(np.arange(b - a), given_values[a:b], 1)[0]
+            for a in range(len(values))
+            for b in range(a + 3, len(values) + 1)
+        ]
+        assume(all(abs(slope) > 1e-6 for slope in slopes))
+    fast = segment_means(np.array(given_values), variance, np.array([penalty, 2 * penalty]), sloped, 6, 40.0)
+    for row, each in zip(fast, (penalty, 2 * penalty)):
+        literal = oracle.segment_means(given_values, variance, each, sloped=sloped)
+        np.testing.assert_allclose(row, literal, rtol=1e-7, atol=1e-6)
+
+
+@pytest.mark.parametrize("sloped", [True, False])
+def test_pruning_leaves_out_next_to_nothing(sloped):
+    steps = np.repeat([0.0, 700.0, 720.0, 5000.0], 100) + np.tile(np.linspace(0, 300, 100), 4)
+    values = np.cumsum(Replay("pruning").uniform((400,)) * 30) + steps
+    pruned, whole = (segment_means(values, 200.0, penalties(400), sloped, 8, drop) for drop in (20.0, 1e6))
+    assert np.abs(pruned - whole).max() < 1e-3
+
+
+def test_long_pieces_need_not_start_anywhere():
+    values = np.where(np.arange(2000) < 777, 0.0, 900.0)
+    values += Replay("long").draws(laplace_noise(Fraction(10)), (2000,))
+    coarse, fine = (segment_means(values, 200.0, penalties(2000), True, bits, 20.0) for bits in (3, 11))
+    truth = np.where(np.arange(2000) < 777, 0.0, 900.0)
+    errors = [((np.diff(made[0]) - np.diff(truth)) ** 2).sum() for made in (coarse, fine)]
+    assert errors[0] < 20 * 200.0
+    assert errors[1] < 5 * 200.0
+
+
+def test_heavy_paths_hold_every_cell_once_and_climb():
+    rng = np.random.default_rng(3)
+    parent = np.array([-1, *(int(rng.integers(0, k)) for k in range(1, 200))])
+    sizes = np.ones(200, dtype=np.int64)
+    for v in range(199, 0, -1):
+        sizes[parent[v]] += sizes[v]
+    laid, starts = heavy_paths(np.arange(200), parent, sizes)
+    assert sorted(laid.tolist()) == list(range(200))
+    for a, b in itertools.pairwise(starts):
+        assert parent[laid[a : b - 1]].tolist() == laid[a + 1 : b].tolist()
+    # A path is left at most log2(n) times on the way to the root.
+    top = {int(v): int(laid[b - 1]) for a, b in itertools.pairwise(starts) for v in laid[a:b]}
+    for v in range(200):
+        jumps, at = 0, v
+        while (above := parent[top[at]]) >= 0:
+            jumps, at = jumps + 1, int(above)
+        assert jumps <= 8
+
+
+def shapes():
+    rng = np.random.default_rng(1)
+    spikes = np.zeros(300, dtype=np.int64)
+    spikes[rng.choice(300, 8, replace=False)] = 5000
+    return {
+        "spikes": (spikes, 0.6),
+        "steps": (np.repeat([0, 40, 5], 100), 0.6),
+        "dense": (rng.integers(0, 3000, 300), 1.05),
+        "empty": (np.zeros(300, dtype=np.int64), 1.0),
+    }
+
+
+@pytest.mark.parametrize("shape", list(shapes()))
+def test_errors_on_every_shape(shape):
+    cells, ratio = shapes()[shape]
+    noise, reduction = laplace_noise(Fraction(50)), transform(line())
+    ours = plain = 0.0
+    for run in range(6):
+        given_cells = noisy(reduction, cells, noise, f"{shape} {run}")
+        ours += ((adaptive(reduction, given_cells, noise).cells - cells) ** 2).sum()
+        plain += ((consistent(reduction, given_cells) - cells) ** 2).sum()
+    assert ours <= ratio * plain
+
+
+def test_risks_are_unbiased_for_twice_the_noise():
+    """Noise that is added and subtracted: the mean of the estimated risk is the risk, but for a known number."""
+    reduction = transform(line(pg.Domain({"x": 12})))
+    noise = laplace_noise(Fraction(4))
+    truth = np.array([0, 0, 0, 30, 0, 0, 9, 9, 9, 9, 0, 40])
+    family = candidates_of(reduction)
+    estimated, true, runs = [], [], 400
+    for run in range(runs):
+        first, second = (noisy(reduction, truth * 0, noise, f"{run} {at}") for at in (1, 2))
+        made = family.made(truth + first + second, 2 * noise.variance)
+        estimated.append(((made - (truth + first - second)) ** 2).sum(axis=1) - 2 * 22 * noise.variance)
+        true.append(((made - truth) ** 2).sum(axis=1))
+    apart = np.array(estimated) - np.array(true)
+    assert (np.abs(apart.mean(axis=0)) < 4 * apart.std(axis=0) / np.sqrt(runs)).all()
+
+
+def policies():
+    flat = pg.Domain({"x": 40})
+    square = pg.Domain({"x": 6, "y": 5})
+    comb = [(k, k + 1) for k in range(19)] + [(k, k + 20) for k in range(20)]
+    return {
+        "line": line(flat),
+        "lines": line(square),
+        "tree": pg.Policy(flat, pg.PolicyGraph.from_edges(flat, comb)),
+        "no graph": pg.Policy(flat),
+        "grid": pg.Policy(square, pg.PolicyGraph.grid(square)),
+        "full": pg.Policy(pg.Domain({"x": 5}), pg.PolicyGraph.full(pg.Domain({"x": 5}))),
+    }
+
+
+def sequences(reduction, name):
+    """The cells in the order in which they form runs."""
+    if name == "tree":
+        sizes = reduction.apply(np.ones(reduction.width, dtype=np.int64))
+        return [heavy_paths(reduction.order, reduction.parent, sizes)[0].tolist()]
+    if name == "lines":
+        at = np.arange(reduction.width).reshape(reduction.shape)
+        return [at[a, :, b].tolist() for a in range(at.shape[0]) for b in range(at.shape[2])]
+    return [list(range(reduction.width))]
+
+
+def nearest(reduction, cells):
+    if not isinstance(reduction, LineTransform):
+        return projection(reduction, cells)
+    sums = np.moveaxis(np.cumsum(cells.reshape(reduction.shape), axis=1), 1, 2)
+    return nearest_lines(sums.reshape(-1, reduction.shape[1]), reduction)
+
+
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from([0, 1, 5, 40]),
+    st.sampled_from(["line", "lines", "tree", "no graph", "long"]),
+)
+@settings(max_examples=40, deadline=None)
+def test_nested_runs_are_shrunk_as_their_matrices_say(seed, rough, name):
+    policy = line() if name == "long" else policies()[name]
+    reduction = transform(policy)
+    noise = laplace_noise(Fraction(5))
+    rng = np.random.default_rng(seed)
+    cells = 60 + np.arange(reduction.width) % 4 // 2 * rough + rng.integers(0, rough + 1, reduction.width)
+    given_cells = noisy(reduction, cells, noise, f"{name} {seed}")
+    fast = candidates_of(reduction).made(given_cells, noise.variance)[-2:]
+    spread = reduction.matrix().toarray().astype(float)
+    spread[:, reduction.fixed] = 0
+    covariance = noise.variance * spread @ spread.T
+    for row, few in zip(fast, (None, 64)):
+        literal = nested.shrunk(given_cells, covariance, sequences(reduction, name), few)
+        np.testing.assert_allclose(row, nearest(reduction, literal), atol=1e-5)
+
+
+def test_smooth_cells_are_found_by_nested_runs():
+    cells = (2000 + 1500 * np.sin(np.arange(300) / 40)).astype(np.int64)
+    noise, reduction = laplace_noise(Fraction(1000)), transform(line())
+    given_cells = noisy(reduction, cells, noise, "smooth")
+    errors = ((candidates_of(reduction).made(given_cells, noise.variance) - cells) ** 2).sum(axis=1)
+    assert errors[-2:].min() < 0.5 * errors[0]
+
+
+@pytest.mark.parametrize("noise", [laplace_noise(Fraction(6)), gaussian_noise(Fraction(50))])
+@pytest.mark.parametrize("name", list(policies()))
+def test_cells_are_whole_non_negative_and_keep_totals(name, noise):
+    policy = policies()[name]
+    reduction = transform(policy)
+    cells = np.arange(policy.domain.size) % 7 * 3
+    given_cells = noisy(reduction, cells, noise, name)
+    made = adaptive(reduction, given_cells, noise)
+    again = adaptive(reduction, given_cells, noise)
+    assert made.cells.dtype == np.int64
+    assert (made.cells >= 0).all()
+    assert (made.cells == again.cells).all()
+    assert abs(made.weights.sum() - 1) < 1e-12
+    if len(reduction.fixed):
+        before, after = (reduction.apply(each)[reduction.fixed] for each in (given_cells, made.cells))
+        if name in ("line", "lines", "tree"):
+            assert (before == after).all()
+        else:
+            assert after.sum() == before.sum()
+
+
+@pytest.mark.parametrize("total", [-5, 0, 1])
+def test_odd_totals_are_no_failure(total):
+    reduction = transform(line(pg.Domain({"x": 6})))
+    made = adaptive(reduction, [total - 8, 3, 1, 0, 4, 0], laplace_noise(Fraction(3)))
+    assert made.cells.sum() == max(total, 0)
+    assert (made.cells >= 0).all()
