@@ -113,6 +113,9 @@ def test_times_of_numpy_among_objects_are_labels():
         b'[{"age": 1}, null]',
         b'[{"age": 1, "age": 2}]',
         b'[{"age": 1}]\xff',
+        b'[{"age": 1},',
+        b'[{"age": 1}, {"age": 2},\n',
+        b"[",
     ],
 )
 def test_broken_arrays_of_json_are_refused_with_the_place(tmp_path: Path, content: bytes):

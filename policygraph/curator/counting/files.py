@@ -390,6 +390,9 @@ def json_source(files: Files, label: str, paths: list[str], keep: tuple[Any, ...
         return None
 
     for path in paths:
+        if arrays[path] and not _is_closed(path):
+            # The engine takes an array that ends after a comma for whole.
+            raise explain(None) or unreadable(label, ValueError("the array has no end."))
         form = (arrays[path], packing_of(path), tuple(folder_columns(files, path).items()))
         columns.setdefault(form, (path, []))[1].append(path)
     groups = [
@@ -441,6 +444,14 @@ def _is_array(path: str) -> bool:
         if text := block.lstrip(b" \t\r\n"):
             return text.startswith(b"[")
     return False
+
+
+def _is_closed(path: str) -> bool:
+    """Whether the last sign of a file ends an array."""
+    last = b""
+    for block in blocks(path):
+        last = block.rstrip(b" \t\r\n")[-1:] or last
+    return last == b"]"
 
 
 def _first_wrong(path: str, array: bool) -> str | None:
