@@ -22,8 +22,8 @@ from policygraph.curator.counting import is_histogram, read_data
 from policygraph.curator.counting.files import fetched, folders_of, resolve_all
 from policygraph.curator.counting.opening import open_source
 from policygraph.curator.counting.reading import Files, are_paths, how_read, is_database
+from policygraph.curator.counting.source import Embedded, stamps_of
 from policygraph.curator.counting.source import Source as Records
-from policygraph.curator.counting.source import stamps_of
 from policygraph.curator.counting.tables import count_measure
 from policygraph.curator.histogram import DENSE, Data, Histogram, MeasuredCounts, digest
 from policygraph.curator.ledger.accounts import request_fingerprint
@@ -466,7 +466,7 @@ def files_by_bytes(data: Any) -> Records:
     files = data if isinstance(data, Files) else Files(data)
     paths, keep = fetched(resolve_all(files)[1])
     return Records(
-        "the files", lambda statement: None, (),
+        "the files", Embedded(lambda statement: None), (),
         stamps=stamps_of(paths), keep=keep, folders=folders_of(files, paths),
     )  # fmt: skip
 

@@ -23,10 +23,8 @@ def _written(text: str) -> int | None:
 
 
 def _as_float(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    good = re.fullmatch(r"[ \t]*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?[ \t]*", text)
+    return float(text) if good and len(text) <= 1000 else None
 
 
 def _is(label: Label, kind: type) -> bool:

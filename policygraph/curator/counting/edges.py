@@ -307,19 +307,21 @@ def _find_ends(source: Source, columns: Sequence[str] | None) -> list[tuple[str,
 
 
 def _from_source(source: Source, ends: list[tuple[str, str]], network: Network) -> _Edges:
+    dialect = source.engine.dialect
     plans = [
-        coder(f"r.v{i}", kind, network.nodes, f"nodes{i}_", textual=source.textual)
+        coder(f"r.v{i}", kind, network.nodes, f"nodes{i}_", textual=source.textual, dialect=dialect)
         for i, (_, kind) in enumerate(ends)
     ]
     raw = ", ".join(f"{sql.name(at)} AS v{i}" for i, (at, _) in enumerate(ends))
-    joins = " ".join(join for plan in plans for join in plan.joins)
-    coded = f"(SELECT r.*, {plans[0].code} AS a, {plans[1].code} AS b FROM (SELECT {raw} FROM {TABLE}) AS r {joins})"
+    joins = [join for plan in plans for join in plan.joins]
+    coded = (
+        f"(SELECT {dialect.hint(joins)}r.v0 AS v0, r.v1 AS v1, {plans[0].code} AS a, {plans[1].code} AS b "
+        f"FROM (SELECT {raw} FROM {TABLE}) AS r {' '.join(joins)})"
+    )
     one, two = ("a", "b") if network.directed else ("least(a, b)", "greatest(a, b)")
     known = "a IS NOT NULL AND b IS NOT NULL"
-    statement = (
-        f"SELECT CASE WHEN {known} THEN {one} END AS tail, CASE WHEN {known} THEN {two} END AS head, count(*) AS n "
-        f"FROM {coded} GROUP BY 1, 2"
-    )
+    pairs = f"SELECT CASE WHEN {known} THEN {one} END AS tail, CASE WHEN {known} THEN {two} END AS head FROM {coded} AS s"
+    statement = f"SELECT tail, head, count(*) AS n FROM ({pairs}) AS t GROUP BY tail, head"
     batches = list(source.run(statement))
     tail, head, times = (
         np.concatenate([np.zeros(0, dtype=np.int64), *(batch[key] for batch in batches)]).astype(np.int64)
@@ -336,9 +338,10 @@ def _from_source(source: Source, ends: list[tuple[str, str]], network: Network) 
         )
     strangers: list[tuple[Any, ...]] = []
     if len(tail) and int(tail.min()) < 0:
+        shown = [printed(f"v{i}", kind, dialect) for i, (_, kind) in enumerate(ends)]
         strangers = source.rows_of(
-            f"SELECT v, count(*) AS n FROM (SELECT {printed('v0', ends[0][1])} AS v FROM {coded} WHERE a IS NULL UNION ALL "
-            f"SELECT {printed('v1', ends[1][1])} FROM {coded} WHERE b IS NULL) GROUP BY v ORDER BY n DESC, v LIMIT {SHOWN}"
+            f"SELECT v, count(*) AS n FROM (SELECT {shown[0]} AS v FROM {coded} AS s WHERE a IS NULL UNION ALL "
+            f"SELECT {shown[1]} AS v FROM {coded} AS t WHERE b IS NULL) AS u GROUP BY v ORDER BY n DESC, v LIMIT {SHOWN}"
         )
     return _Edges(source.label, tail, head, times, tuple((value, int(n)) for value, n in strangers))
 

@@ -52,7 +52,7 @@ def from_frame(data: Any) -> Source:
     columns = tuple(
         (shown, at, own or kind) for (shown, own), (_, at, kind) in zip(names, source.columns, strict=True)
     )
-    return Source(label, source.ask, columns, keep=(*source.keep, frame))
+    return Source(label, source.engine, columns, keep=(*source.keep, frame))
 
 
 def _readable(data: Any) -> tuple[Any, list[tuple[str, str | None]] | None]:

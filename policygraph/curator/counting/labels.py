@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from policygraph.curator.counting import sql
+from policygraph.curator.counting.dialect import DUCKDB, Dialect
 from policygraph.curator.counting.values import FLOATS, JSON, MIXED, SPLIT, WHOLE, is_number, number, parts
 from policygraph.errors import DataError, InputError
 from policygraph.model.domain import Label
@@ -26,7 +27,6 @@ from policygraph.model.domain import Label
 EXACT = 2**53
 """Beyond it not every whole number is a float."""
 NUMERAL = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]{1,4})?")
-WRITTEN_WHOLE = r"[ \t]*[+-]?[0-9]+(\.0*)?[ \t]*"
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,7 @@ def coder(
     *,
     textual: bool = False,
     integer: str = "BIGINT",
+    dialect: Dialect = DUCKDB,
 ) -> Coder:
     """Plan the look-up of one column.
 
@@ -85,6 +86,8 @@ def coder(
         Whether the source has no types: an empty field is then the empty text where that is a label.
     integer
         SQL type of the position.
+    dialect
+        The words of the engine.
 
     Raises
     ------
@@ -100,9 +103,9 @@ def coder(
     floating = kind in FLOATS or kind == SPLIT
     if isinstance(labels, range):
         _check_exact(floating, len(labels) <= EXACT, value)
-        codes = [_span(_whole(one, its), 0, len(labels) - 1, integer) for one, its in many]
+        codes = [_span(_whole(one, its, dialect), 0, len(labels) - 1, integer) for one, its in many]
         return Coder((), _first(codes), _by_text(kind))
-    plan = _Plan(_keys(labels), prefix, integer)
+    plan = _Plan(_keys(labels), prefix, integer, dialect)
     _check_exact(floating, plan.keys.exact, value)
     for at, (one, its) in enumerate(many):
         tag = "" if len(many) == 1 else f"{at}_"
@@ -113,10 +116,13 @@ def coder(
         elif its == "BOOLEAN":
             plan.truth(f"({one})")
         elif is_number(its):
-            plan.whole(_whole(one, its), f"{tag}whole")
-            plan.join(number(one, its), plan.keys.others, f"{tag}float", "DOUBLE")
+            plan.whole(_whole(one, its, dialect), f"{tag}whole")
+            if its == "FLOAT":
+                plan.join(f"CAST({one} AS DOUBLE)", _narrowed(plan.keys.others), f"{tag}float", "DOUBLE")
+            else:
+                plan.join(number(one, its, dialect), plan.keys.others, f"{tag}float", "DOUBLE")
         else:
-            plan.text(one if its == "VARCHAR" else f"CAST({one} AS VARCHAR)", tag, textual, labels)
+            plan.text(one if its == "VARCHAR" else dialect.text(one, its), tag, textual, labels)
     if not plan.codes:
         return Coder((), f"CAST(NULL AS {integer})", _by_text(kind))
     return Coder(tuple(plan.joins), _first(plan.codes), _by_text(kind) or bool(plan.joins))
@@ -190,8 +196,8 @@ def _keys(labels: Sequence[Label]) -> _Keys:
 class _Plan:
     """Joins and codes of one column, in the order in which they are tried."""
 
-    def __init__(self, keys: _Keys, prefix: str, integer: str) -> None:
-        self.keys, self.prefix, self.integer = keys, prefix, integer
+    def __init__(self, keys: _Keys, prefix: str, integer: str, dialect: Dialect) -> None:
+        self.keys, self.prefix, self.integer, self.dialect = keys, prefix, integer, dialect
         self.joins: list[str] = []
         self.codes: list[str] = []
 
@@ -211,10 +217,8 @@ class _Plan:
         if not keys:
             return
         table = f"{self.prefix}{tag}"
-        values, positions = sql.column(list(keys), kind), sql.column(list(keys.values()), "BIGINT")
-        self.joins.append(
-            f"LEFT JOIN (SELECT unnest({values}) AS label, unnest({positions}) AS code) AS {table} ON {table}.label = {expression}"
-        )
+        made = self.dialect.labels(list(keys), kind, list(keys.values()))
+        self.joins.append(f"LEFT JOIN ({made}) AS {table} ON {table}.label = {expression}")
         self.codes.append(f"CAST({table}.code AS {self.integer})")
 
     def whole(self, expression: str, tag: str, keys: Mapping[int, int] | None = None) -> None:
@@ -248,10 +252,10 @@ class _Plan:
         meant = {
             label: at for label, at in self.keys.wholes.items() if not isinstance(labels[at], (str, bool))
         }
-        self.whole(_whole(shown, "VARCHAR"), f"{tag}written", meant)
+        self.whole(self.dialect.whole_of_text(shown), f"{tag}written", meant)
         floats = {label: at for label, at in self.keys.others.items() if not isinstance(labels[at], str)}
         floats |= {float(label): at for label, at in meant.items() if isinstance(labels[at], float)}
-        self.join(f"TRY_CAST({shown} AS DOUBLE)", floats, f"{tag}float", "DOUBLE")
+        self.join(self.dialect.number_of_text(shown), floats, f"{tag}float", "DOUBLE")
         truths = {label: at for label, at in self.keys.truths.items() if isinstance(labels[at], bool)}
         cases = [
             f"WHEN lower({shown}) IN ('{str(label).lower()}', '{int(label)}', '{int(label)}.0') THEN {at}"
@@ -269,20 +273,29 @@ def _span(at: str, low: int, high: int, integer: str) -> str:
     return f"CASE WHEN {at} BETWEEN {low} AND {high} THEN {position} END"
 
 
-def _whole(value: str, kind: str) -> str:
+def _narrowed(keys: Mapping[float, int]) -> dict[float, int]:
+    """Labels by the 32-bit floats that mean them, which are those that print as them."""
+    import duckdb
+
+    if not keys:
+        return {}
+    numbers = ", ".join(map(sql.literal, keys))
+    with duckdb.connect() as connection:
+        found = connection.execute(
+            f"SELECT CAST(x AS DOUBLE), CAST(CAST(x AS VARCHAR) AS DOUBLE) FROM (SELECT TRY_CAST(unnest([{numbers}]) AS FLOAT) AS x)"
+        ).fetchall()
+    return {near: keys[meant] for near, meant in found if meant in keys}
+
+
+def _whole(value: str, kind: str, dialect: Dialect) -> str:
     """SQL of the value as a whole number; NULL where it is none. A plain cast would round 1.7 to 2."""
     if kind in WHOLE:
         return value
     if kind == "BOOLEAN":
         return f"CAST({value} AS BIGINT)"
     if is_number(kind):
-        return f"(CASE WHEN {value} = floor({value}) THEN TRY_CAST({value} AS BIGINT) END)"
-    shown = value if kind == "VARCHAR" else f"CAST({value} AS VARCHAR)"
-    # The part before the point, since a cast of the whole text would go through a float.
-    return (
-        f"(CASE WHEN regexp_full_match({shown}, '{WRITTEN_WHOLE}') "
-        f"THEN TRY_CAST(split_part(trim({shown}, ' \t'), '.', 1) AS BIGINT) END)"
-    )
+        return dialect.whole_of_number(value)
+    return dialect.whole_of_text(value if kind == "VARCHAR" else dialect.text(value, kind))
 
 
 def _bounded(label: int) -> int:

@@ -15,12 +15,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy.typing as npt
 
 from policygraph.arrow import to_numpy
 from policygraph.curator.counting import sql
+from policygraph.curator.counting.dialect import DUCKDB, Dialect
 from policygraph.curator.counting.reading import suffix_of
 from policygraph.curator.counting.values import family, told_apart
 from policygraph.curator.histogram import digest
@@ -35,16 +36,66 @@ Ask = Callable[[str], Any]
 Explain = Callable[[Exception], DataError | None]
 
 
+class Engine(Protocol):
+    """Where records lie and are counted. It answers SELECTs over ``TABLE``, written in its dialect; the answers are all that leaves it.
+
+    Attributes
+    ----------
+    dialect
+        Its words.
+    """
+
+    @property
+    def dialect(self) -> Dialect:
+        """Its words."""
+
+    @property
+    def failures(self) -> tuple[type[Exception], ...]:
+        """The exceptions by which it says that a statement failed."""
+
+    def batches(self, statement: str) -> Iterator[Any]:
+        """Answer with Arrow record batches."""
+
+    def rows(self, statement: str) -> list[tuple[Any, ...]]:
+        """Answer with a few rows."""
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """DuckDB in this process: ``ask`` gives the relation of a SELECT over ``TABLE``."""
+
+    ask: Ask
+    dialect: Dialect = DUCKDB
+
+    @property
+    def failures(self) -> tuple[type[Exception], ...]:
+        """The errors of DuckDB."""
+        import duckdb
+
+        return (duckdb.Error,)
+
+    def batches(self, statement: str) -> Iterator[Any]:
+        """Answer with Arrow record batches."""
+        answer = self.ask(statement)
+        # to_arrow_reader is the successor of fetch_record_batch, which DuckDB 2 gave up.
+        yield from (getattr(answer, "to_arrow_reader", None) or answer.fetch_record_batch)(BATCH)
+
+    def rows(self, statement: str) -> list[tuple[Any, ...]]:
+        """Answer with a few rows."""
+        found: list[tuple[Any, ...]] = self.ask(statement).fetchall()
+        return found
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Source:
-    """Records that DuckDB can read, as often as needed.
+    """Records that an engine can read, as often as needed.
 
     Attributes
     ----------
     label
         How errors name it.
-    ask
-        Gives the DuckDB relation of a SELECT over ``TABLE``.
+    engine
+        What counts them.
     columns
         For each column its name as the user knows it, its name in the engine and its kind (``counting.values``).
     textual
@@ -68,7 +119,7 @@ class Source:
     """
 
     label: str
-    ask: Ask
+    engine: Engine
     columns: tuple[tuple[str, str, str], ...]
     textual: bool = False
     stamps: tuple[Stamp, ...] = ()
@@ -82,19 +133,14 @@ class Source:
 
     def run(self, statement: str) -> Iterator[dict[str, npt.NDArray[Any]]]:
         """Answer an SQL statement over ``TABLE`` whose columns are integers, batch by batch; NULL becomes -1."""
-        import duckdb
-
         self.check_readable()
         try:
-            answer = self.ask(statement)
-            # to_arrow_reader is the successor of fetch_record_batch, which DuckDB 2 gave up.
-            read = getattr(answer, "to_arrow_reader", None) or answer.fetch_record_batch
-            for batch in read(BATCH):
+            for batch in self.engine.batches(statement):
                 yield {
                     name: to_numpy(column.fill_null(-1) if column.null_count else column)
                     for name, column in zip(batch.schema.names, batch.columns, strict=True)
                 }
-        except duckdb.Error as cause:
+        except self.engine.failures as cause:
             raise self._unreadable(cause) from cause
         self.check_unchanged()
 
@@ -103,12 +149,10 @@ class Source:
 
     def rows_of(self, statement: str) -> list[tuple[Any, ...]]:
         """Answer an SQL statement with a small result, as a list of rows."""
-        import duckdb
-
         self.check_readable()
         try:
-            rows: list[tuple[Any, ...]] = self.ask(statement).fetchall()
-        except duckdb.Error as cause:
+            rows = self.engine.rows(statement)
+        except self.engine.failures as cause:
             raise self._unreadable(cause) from cause
         self.check_unchanged()
         return rows
@@ -172,9 +216,9 @@ class Source:
         if self.stamps:
             return digest("files", *sorted(self.digests))
         listed = sorted(self.columns)
-        texts = [told_apart(sql.name(column), kind) for _, column, kind in listed]
-        row = f"md5_number_lower(concat({', '.join(texts)}))"
-        statement = f"SELECT count(*), CAST(coalesce(sum(CAST({row} AS HUGEINT)), 0) AS VARCHAR) FROM {TABLE}"
+        dialect = self.engine.dialect
+        texts = [told_apart(sql.name(column), kind, dialect) for _, column, kind in listed]
+        statement = f"SELECT count(*), {dialect.digest_total(' || '.join(texts))} FROM {TABLE}"
         [(count, total)] = self.rows_of(statement)
         return digest("rows, told apart", *(given for given, _, _ in listed), str(count), str(total))
 
@@ -267,7 +311,7 @@ def source_of(
             ]
         except duckdb.Error as cause:
             raise unreadable(label, cause) from cause
-    return Source(label, ask, tuple(columns), **more)
+    return Source(label, Embedded(ask), tuple(columns), **more)
 
 
 def escaped(paths: list[str]) -> str:

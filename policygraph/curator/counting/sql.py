@@ -1,4 +1,4 @@
-"""Text that goes into SQL: quoted names and literals. Owns ``name``, ``literal``, ``listing``, ``column``.
+"""Text that goes into SQL: quoted names and literals. Owns ``name``, ``literal``, ``listing``, ``column``, ``joined``.
 
 Names and labels come from policy files, so that they are quoted here and nowhere else.
 """
@@ -57,10 +57,22 @@ def column(values: Sequence[str | int | float], kind: str) -> str:
     >>> column([1, 22], "BIGINT")
     "CAST(string_split('1|22', '|') AS BIGINT[])"
     """
+    text, between = joined(values)
+    return f"CAST(string_split({literal(text)}, {literal(between)}) AS {kind}[])"
+
+
+def joined(values: Sequence[str | int | float]) -> tuple[str, str]:
+    """Many values in one text, and the sign between them that none of them has.
+
+    Examples
+    --------
+    >>> joined([1, 22]), joined(["a|b", "c"])
+    (('1|22', '|'), ('a|b,c', ','))
+    """
     texts = [value if isinstance(value, str) else repr(value) for value in values]
     used = set().union(*texts)
     between = next(sign for sign in map(chr, chain(b"|,;/~^", range(1, 0xD800))) if sign not in used)
-    return f"CAST(string_split({literal(between.join(texts))}, {literal(between)}) AS {kind}[])"
+    return between.join(texts), between
 
 
 def _plain(text: str) -> str:

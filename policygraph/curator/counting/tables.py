@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from policygraph.curator.counting import sql
+from policygraph.curator.counting.dialect import DUCKDB, Dialect
 from policygraph.curator.counting.labels import EXACT, Coder, coder
 from policygraph.curator.counting.opening import open_source
 from policygraph.curator.counting.source import TABLE, Source
@@ -173,6 +174,7 @@ class _Tally:
         self, source: Source, domain: Domain, columns: dict[str, tuple[str, str]], others: dict[str, int]
     ) -> None:
         self.source, self.domain, self.columns, self.others = source, domain, columns, others
+        self.dialect = source.engine.dialect
         self.integer = "INTEGER" if domain.size < 2**31 else "BIGINT"
         self.coders: dict[str, Coder] = {
             name: coder(
@@ -182,6 +184,7 @@ class _Tally:
                 f"labels{i}_",
                 textual=source.textual,
                 integer=self.integer,
+                dialect=self.dialect,
             )
             for i, name in enumerate(domain.names)
         }
@@ -194,19 +197,25 @@ class _Tally:
     def _coded(self, *, group: bool, values: bool = False, names: tuple[str, ...] | None = None) -> str:
         """SELECT of n (how many rows), c0, c1, ... (positions of labels, NULL for none) and, if asked, v0, v1, ..."""
         used = [(i, name) for i, name in enumerate(self.domain.names) if names is None or name in names]
-        raw = ", ".join(f"{self.value(name)} AS v{i}" for i, name in used)
-        inner = f"SELECT {raw}, {'count(*)' if group else '1'} AS n FROM {TABLE}" + (
-            " GROUP BY ALL" if group else ""
-        )
+        raw = [f"{self.value(name)} AS v{i}" for i, name in used]
+        salt = self.dialect.salt if group else ""
+        raw += [f"{salt} AS salt"] if salt else []
+        inner = f"SELECT {', '.join(raw)} FROM {TABLE}"
+        many = "r.n AS n, "
+        if group:
+            keys = ", ".join([*(f"v{i}" for i, _ in used), *(["salt"] if salt else [])])
+            inner = f"SELECT {keys}, count(*) AS n FROM ({inner}) AS q GROUP BY {keys}"
+        else:
+            many = ""
         codes = []
         for i, name in used:
             code = self.coders[name].code
             codes.append(
                 f"coalesce({code}, {self.others[name]}) AS c{i}" if name in self.others else f"{code} AS c{i}"
             )
-        joins = " ".join(join for _, name in used for join in self.coders[name].joins)
-        also = ", r.* EXCLUDE (n)" if values else ""
-        return f"SELECT r.n AS n, {', '.join(codes)}{also} FROM ({inner}) AS r {joins}"
+        joins = [join for _, name in used for join in self.coders[name].joins]
+        also = "".join(f", r.v{i} AS v{i}" for i, _ in used) if values else ""
+        return f"SELECT {self.dialect.hint(joins)}{many}{', '.join(codes)}{also} FROM ({inner}) AS r {' '.join(joins)}"
 
     def cells(self, names: tuple[str, ...], *, clean: bool = False) -> tuple[Ints, int]:
         """Counts over some attributes, and how many records have a value outside the domain.
@@ -223,9 +232,8 @@ class _Tally:
         others = [f"c{i} IS NULL" for i, name in enumerate(self.domain.names) if name not in part.names]
         if others and not clean:
             index = f"CASE WHEN {' OR '.join(others)} THEN NULL ELSE {index} END"
-        how_many = "CAST(sum(n) AS BIGINT)" if group else "count(*)"
         coded = self._coded(group=group, names=part.names if clean else None)
-        statement = f"SELECT {index} AS cell, {how_many} AS n FROM ({coded}) GROUP BY 1"
+        statement = self._counted(index, coded, group=group)
         out = np.zeros(part.size, dtype=np.int64)
         missed = 0
         for batch in self.source.run(statement):
@@ -235,10 +243,24 @@ class _Tally:
             missed += int(n[~fits].sum())
         return out, missed
 
+    def _counted(self, index: str, coded: str, *, group: bool) -> str:
+        """SELECT of cell and n from coded rows; in two steps where one cell may have most of the rows of many machines."""
+        salt = self.dialect.salt
+        if group:
+            cells = f"SELECT {index} AS cell, n FROM ({coded}) AS s"
+        elif salt:
+            cells = f"SELECT {index} AS cell, {salt} AS salt FROM ({coded}) AS s"
+            cells = f"SELECT cell, count(*) AS n FROM ({cells}) AS t GROUP BY cell, salt"
+        else:
+            cells = f"SELECT {index} AS cell FROM ({coded}) AS s"
+            return f"SELECT cell, count(*) AS n FROM ({cells}) AS t GROUP BY cell"
+        return f"SELECT cell, CAST(sum(n) AS BIGINT) AS n FROM ({cells}) AS u GROUP BY cell"
+
     def many(self, sets: Sequence[tuple[str, ...]], *, clean: bool = False) -> list[Ints]:
         """Counts over several sets of attributes, the small ones together in one reading of the records."""
         parts = [self.domain.project(names) for names in sets]
-        together = [at for at, part in enumerate(parts) if part.size <= TOGETHER]
+        # Only inside this process: nothing but counts leaves an engine that is elsewhere.
+        together = [at for at, part in enumerate(parts) if part.size <= TOGETHER and self.dialect.embedded]
         out: list[Ints] = [np.zeros(part.size, dtype=np.int64) for part in parts]
         for at in set(range(len(sets))).difference(together if len(together) > 1 else ()):
             out[at] = self.cells(sets[at], clean=clean)[0]
@@ -250,7 +272,7 @@ class _Tally:
             [(f"c{self.domain.axis(n)}", len(self.domain.labels(n))) for n in part.names] for part in parts
         ]
         columns = {f"c{self.domain.axis(name)}" for name in needed}
-        for batch in self.source.run(f"SELECT {', '.join(sorted(columns))} FROM ({coded})"):
+        for batch in self.source.run(f"SELECT {', '.join(sorted(columns))} FROM ({coded}) AS s"):
             # Positions in a table of at most TOGETHER cells fit 32 bits, which halves the traffic of the memory.
             codes = {column: batch[column].astype(np.int32) for column in columns}
             fits = np.logical_and.reduce([code >= 0 for code in codes.values()])
@@ -269,7 +291,8 @@ class _Tally:
         kept = [f"c{self.domain.axis(name)}" for name in names]
         others = [] if clean else [f"c{i} IS NOT NULL" for i in range(len(self.domain.names))]
         where = f" WHERE {' AND '.join(others)}" if others else ""
-        statement = f"SELECT {', '.join(kept)}, count(*) AS n FROM ({coded}){where} GROUP BY ALL"
+        keys = ", ".join(kept)
+        statement = f"SELECT {keys}, count(*) AS n FROM ({coded}) AS s{where} GROUP BY {keys}"
         cells, counts = [np.zeros((0, len(names)), dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
         for batch in self.source.run(statement):
             rows = np.stack([batch[column].astype(np.int64) for column in kept], axis=1)
@@ -281,7 +304,9 @@ class _Tally:
     def fitting(self) -> tuple[int, int]:
         """How many records fit the domain, and how many do not."""
         bad = " OR ".join(f"c{i} IS NULL" for i in range(len(self.domain.names)))
-        statement = f"SELECT count(*), count(*) FILTER (WHERE {bad}) FROM ({self._coded(group=False)})"
+        statement = (
+            f"SELECT count(*), count(CASE WHEN {bad} THEN 1 END) FROM ({self._coded(group=False)}) AS s"
+        )
         [(rows, missed)] = self.source.rows_of(statement)
         return int(rows) - int(missed), int(missed)
 
@@ -302,11 +327,12 @@ class _Tally:
         coded = self._coded(group=False, values=True)
         lines, found = [], {}
         for i, name in enumerate(self.domain.names):
-            statement = (
-                f"SELECT {printed(f'v{i}', plain('', self.columns[name][1])[1])}, count(*) AS n FROM ({coded}) WHERE c{i} IS NULL GROUP BY 1 "
-                "ORDER BY n DESC, 1"
+            shown = printed(f"v{i}", plain("", self.columns[name][1])[1], self.dialect)
+            texts = f"SELECT {shown} AS v FROM ({coded}) AS s WHERE c{i} IS NULL"
+            counted = f"SELECT v, count(*) AS n FROM ({texts}) AS t GROUP BY v"
+            worst = self.source.rows_of(
+                f"SELECT v, n, count(*) OVER () AS values FROM ({counted}) AS u ORDER BY n DESC, v LIMIT {SHOWN}"
             )
-            worst = self.source.rows_of(f"SELECT *, count(*) OVER () FROM ({statement}) LIMIT {SHOWN}")
             if not worst:
                 continue
             found[name] = [(value, int(n)) for value, n, _ in worst]
@@ -383,7 +409,7 @@ def count_measure(
     source = open_source(data)
     tally = _Sums(source, domain, _find_columns(source, domain, columns), others)
     column, kind = _find_measure(source, measure)
-    tally.level = level_sql(sql.name(column), kind, measure)
+    tally.level = level_sql(sql.name(column), kind, measure, tally.dialect)
     fingerprint = source.fingerprint() if name is None else named(name)
     whole, totals, missed, empty = tally.both(domain.names if domain.size <= DENSE else ())
     rows = int(whole.sum())
@@ -422,16 +448,18 @@ class _Sums(_Tally):
             codes.append(
                 f"coalesce({code}, {self.others[name]}) AS c{i}" if name in self.others else f"{code} AS c{i}"
             )
-        joins = " ".join(join for plan in self.coders.values() for join in plan.joins)
-        coded = f"SELECT r.y AS y, {', '.join(codes)} FROM (SELECT {raw}, {self.level} AS y FROM {TABLE}) AS r {joins}"
+        joins = [join for plan in self.coders.values() for join in plan.joins]
+        inner = f"SELECT {raw}, {self.level} AS y FROM {TABLE}"
+        coded = f"SELECT {self.dialect.hint(joins)}r.y AS y, {', '.join(codes)} FROM ({inner}) AS r {' '.join(joins)}"
         kept = self.domain.project(names) if names else None
         index = "0"
         for name, size in () if kept is None else zip(kept.names, kept.shape, strict=True):
             index = f"({index} * {size} + c{self.domain.axis(name)})"
         strange = " OR ".join(f"c{i} IS NULL" for i in range(len(self.domain.names)))
+        cells = f"SELECT CASE WHEN {strange} THEN NULL ELSE {index} END AS cell, CASE WHEN y IS NULL THEN 1 ELSE 0 END AS empty, y FROM ({coded}) AS s"
         statement = (
-            f"SELECT CASE WHEN {strange} THEN NULL ELSE {index} END AS cell, CAST(y IS NULL AS INTEGER) AS empty, count(*) AS n, "
-            f"CAST(coalesce(sum(y), 0) AS BIGINT) AS total FROM ({coded}) GROUP BY 1, 2"
+            "SELECT cell, empty, count(*) AS n, CAST(coalesce(sum(y), 0) AS BIGINT) AS total "
+            f"FROM ({cells}) AS t GROUP BY cell, empty"
         )
         size = 1 if kept is None else kept.size
         if size > DENSE:
@@ -463,7 +491,7 @@ def _find_measure(source: Source, measure: Measure) -> tuple[str, str]:
     return matches[0]
 
 
-def level_sql(value: str, kind: str, measure: Measure) -> str:
+def level_sql(value: str, kind: str, measure: Measure, dialect: Dialect = DUCKDB) -> str:
     """SQL of the value in units, clipped and rounded; NULL where there is no number.
 
     Notes
@@ -480,7 +508,7 @@ def level_sql(value: str, kind: str, measure: Measure) -> str:
     Examples
     --------
     >>> level_sql("x", "INTEGER", Measure("x", 0, 9))
-    'CASE WHEN x IS NOT NULL THEN least(greatest(CAST(x AS HUGEINT), 0), 9)::BIGINT END'
+    'CASE WHEN x IS NOT NULL THEN CAST(least(greatest(CAST(x AS HUGEINT), 0), 9) AS BIGINT) END'
     """
     if measure.unit == 1 and kind not in WHOLE and max(abs(measure.lowest), abs(measure.highest)) > EXACT:
         raise DataError(
@@ -488,29 +516,33 @@ def level_sql(value: str, kind: str, measure: Measure) -> str:
             "integers, or a coarser unit.",
             code="data.inexact",
         )
-    levels = [_level(one, its, measure) for one, its in parts(value, kind)]
+    levels = [_level(one, its, measure, dialect) for one, its in parts(value, kind)]
     made = levels[0] if len(levels) == 1 else f"coalesce({', '.join(levels)})"
     if isinstance(measure.missing, Fraction):
         made = f"coalesce({made}, {int(measure.missing / measure.unit)})"
     return made
 
 
-def _level(value: str, kind: str, measure: Measure) -> str:
+def _level(value: str, kind: str, measure: Measure, dialect: Dialect) -> str:
     low, high, unit = measure.lowest, measure.highest, measure.unit
     # Unsigned 128-bit numbers do not all fit a signed one, and the engine would say which one does not.
     if kind in WHOLE and kind != "UHUGEINT" and unit == 1:
-        met, made = value, f"least(greatest(CAST({value} AS HUGEINT), {low}), {high})::BIGINT"
+        wide = f"CAST({value} AS HUGEINT)" if dialect.embedded else value
+        met, made = value, f"CAST(least(greatest({wide}, {low}), {high}) AS BIGINT)"
     else:
         shown = f"TRY_CAST({value} AS DOUBLE)"
         if kind == "VARCHAR":
-            shown = f"TRY_CAST(trim({value}) AS DOUBLE)"
+            shown = dialect.number_of_text(value)
         elif is_number(kind) and kind != "FLOAT":
-            shown = number(value, kind)
-        met = f"(CASE WHEN isnan({shown}) THEN NULL ELSE {shown} END)"
+            shown = number(value, kind, dialect)
+        elif not dialect.embedded:
+            bit = f"(CASE WHEN {value} THEN 1 WHEN NOT {value} THEN 0 END)"
+            shown = f"CAST({bit if kind == 'BOOLEAN' else value} AS DOUBLE)"
+        met = f"(CASE WHEN {dialect.is_nan(shown)} THEN NULL ELSE {shown} END)"
         ends = [sql.literal(float(end)) for end in (measure.low, measure.high)]
         clipped = f"least(greatest({met}, {ends[0]}), {ends[1]})"
-        factor = sql.literal(float(1 / unit))
-        rounded = f"CAST(floor({clipped} * {factor} + {sql.literal(0.5)}) AS BIGINT)"
+        scaled = dialect.scaled(clipped, float(1 / unit))
+        rounded = f"CAST(floor({scaled} + {sql.literal(0.5)}) AS BIGINT)"
         made = f"least(greatest({rounded}, {low}), {high})"
     # greatest and least pass over NULL, so that a missing number would become an end of the range.
     return f"CASE WHEN {met} IS NOT NULL THEN {made} END"

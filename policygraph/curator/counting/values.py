@@ -9,6 +9,7 @@ by side (``MIXED``), of which at most one is there.
 from __future__ import annotations
 
 from policygraph.curator.counting import sql
+from policygraph.curator.counting.dialect import DUCKDB, Dialect
 
 WHOLE = frozenset(
     [
@@ -45,10 +46,10 @@ def family(kind: str) -> str:
     return "number" if is_number(kind) else "text"
 
 
-def number(value: str, kind: str) -> str:
+def number(value: str, kind: str, dialect: Dialect = DUCKDB) -> str:
     """SQL of a number as a 64-bit float."""
     # A 32-bit 0.1 is no 64-bit 0.1, and a decimal one may be off by a last digit; their printed forms are exact.
-    return value if kind == "DOUBLE" else f"TRY_CAST(CAST({value} AS VARCHAR) AS DOUBLE)"
+    return value if kind == "DOUBLE" else dialect.number_of_decimal(value)
 
 
 def plain(value: str, kind: str) -> tuple[str, str]:
@@ -122,13 +123,13 @@ def mixed(value: str, kind: str) -> str:
     return f"struct_pack({fields})"
 
 
-def printed(value: str, kind: str) -> str:
+def printed(value: str, kind: str, dialect: Dialect = DUCKDB) -> str:
     """SQL of a value as people read it."""
-    shown = [f"CAST({one} AS VARCHAR)" for one, _ in parts(value, kind)]
+    shown = [dialect.text(one, its) for one, its in parts(value, kind)]
     return shown[0] if len(shown) == 1 else f"coalesce({', '.join(shown)})"
 
 
-def told_apart(value: str, kind: str) -> str:
+def told_apart(value: str, kind: str, dialect: Dialect = DUCKDB) -> str:
     """SQL of a text that no other value has: its length before it, and a sign of its own for no value.
 
     Examples
@@ -137,8 +138,8 @@ def told_apart(value: str, kind: str) -> str:
     "coalesce('' || CAST(strlen(CAST(x AS VARCHAR)) AS VARCHAR) || ':' || CAST(x AS VARCHAR), '-')"
     """
     shown = []
-    for field, (one, _) in zip("twfb", parts(value, kind), strict=False):
-        text = f"CAST({one} AS VARCHAR)"
+    for field, (one, its) in zip("twfb", parts(value, kind), strict=False):
+        text = dialect.text(one, its)
         tag = field if kind in (MIXED, SPLIT, JSON) else ""
-        shown.append(f"{sql.literal(tag)} || CAST(strlen({text}) AS VARCHAR) || ':' || {text}")
+        shown.append(f"{sql.literal(tag)} || CAST({dialect.text_length(text)} AS VARCHAR) || ':' || {text}")
     return f"coalesce({', '.join(shown)}, '-')"
