@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         KnownEdges,
         LinearCount,
         StructuralZero,
+        Sums,
         Total,
         count,
     )
@@ -124,6 +125,7 @@ _WHERE = {
         "KnownEdges",
         "LinearCount",
         "StructuralZero",
+        "Sums",
         "Total",
         "count",
     ],
@@ -204,6 +206,7 @@ __all__ = [
     "Sparse",
     "StatisticNoise",
     "StructuralZero",
+    "Sums",
     "SyntheticRecords",
     "Total",
     "Transformed",

@@ -14,7 +14,6 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.attacks._compiled_facts import substitute, triangular_order
 from policygraph.distributions.noise import Noise
 from policygraph.errors import InputError, RefusedError, shown
 from policygraph.model.constraints.base import AnyDomain, Constraint
@@ -23,6 +22,7 @@ from policygraph.model.domain import Domain
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.cuboids import CuboidQuery
+from policygraph.moves._compiled_order import substitute, triangular_order
 from policygraph.transforms.cuboids.costs import fitted_factors
 from policygraph.transforms.cuboids.lattice import Family, Lattice
 
@@ -34,6 +34,8 @@ MOST_ENTRIES = 50_000_000
 """Most numbers of cells times unknowns, which are held at once."""
 MOST_UNKNOWNS = 4_000
 """Most unknowns whose joint information is inverted."""
+ROUNDING = 1e-12
+"""Entries below this share of the largest are rounding errors."""
 SINGULAR = 1e-10
 """Information below this share of the largest counts as none: there the answers say nothing."""
 
@@ -292,7 +294,13 @@ class Reconstruction:
         count = self._basis.shape[1]
         total = np.zeros((count, count))
         for query, variance in zip(self.queries, self.variances, strict=True):
-            seen = self._matrix(query) @ self._basis
+            matrix = self._matrix(query)
+            seen = matrix @ self._basis
+            # Where the basis is not of whole numbers, sums that cancel leave rounding errors, which are no information.
+            largest = float(np.abs(matrix.data).max(initial=0.0)) * float(
+                np.abs(self._basis).max(initial=0.0)
+            )
+            seen[np.abs(seen) < ROUNDING * largest] = 0.0
             total += seen.T @ (seen / (variance[:, None] if np.ndim(variance) else float(variance)))
         if not count:
             return np.zeros(0), np.zeros((0, 0))

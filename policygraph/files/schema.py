@@ -27,7 +27,18 @@ from policygraph.exact import as_fraction
 from policygraph.files.problems import Problems, inside, near, shown
 from policygraph.model.file_options import expected_option
 
-FACTS = ("total", "cuboid", "cells", "count", "zeros", "degrees", "in_degrees", "out_degrees", "edges")
+FACTS = (
+    "total",
+    "cuboid",
+    "cells",
+    "count",
+    "sums",
+    "zeros",
+    "degrees",
+    "in_degrees",
+    "out_degrees",
+    "edges",
+)
 RELEASES = (
     "cuboid",
     "cuboids",
@@ -382,6 +393,16 @@ class PublicEdgesTable(_OneOf):
     KEYS = ("inside", "between")
 
 
+class SumsTable(_Section):
+    """Many sums of cells as a sparse integer matrix; each entry is a row, a cell by its number, and a factor."""
+
+    rows: Positive
+    cells: Positive
+    entries: Annotated[
+        list[Annotated[list[StrictInt], Field(min_length=3, max_length=3)]], Field(min_length=1)
+    ]
+
+
 class FactTable(_OneOf):
     """One exact public fact, or several without published values."""
 
@@ -389,6 +410,7 @@ class FactTable(_OneOf):
     cuboid: Names | None = None
     cells: SomeCellsTable | None = None
     count: CountTable | None = None
+    sums: SumsTable | None = None
     zeros: Annotated[list[Condition], Field(min_length=1)] | None = None
     degrees: Nodes = None
     in_degrees: Nodes = None

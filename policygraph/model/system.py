@@ -12,6 +12,7 @@ from policygraph.effort import SECOND, Effort
 from policygraph.errors import ConstraintError, RefusedError
 from policygraph.model.constraints.base import AnyDomain, Constraint, Ints
 from policygraph.model.constraints.networks import Degrees, digraphical, graphical
+from policygraph.model.constraints.sums import Sums
 from policygraph.model.constraints.tables import Cells, Cuboid, StructuralZero, Total
 from policygraph.model.domain import Domain, Network
 from policygraph.solver.program import Program
@@ -152,11 +153,15 @@ class System:
         """Return the published value of each row of :meth:`matrix`, None where it was not given."""
         return self._needed_rows[1]
 
+    def stacked(self) -> tuple[Any, list[int | None]]:
+        """Return all rows and values as they are stated, repeated ones included."""
+        return self._stacked(self.sums)
+
     def full_rows(self) -> tuple[Any, list[int | None]]:
         """Return all rows and values, redundant ones included (a dropped fact may still carry values)."""
         return self._rows(self.sums)
 
-    def _rows(self, constraints: Sequence[Constraint]) -> tuple[Any, list[int | None]]:
+    def _stacked(self, constraints: Sequence[Constraint]) -> tuple[Any, list[int | None]]:
         from scipy import sparse
 
         if self.domain.size > MATRIX_CELLS:
@@ -181,7 +186,10 @@ class System:
             values.extend(known if known is not None else [None] * rows.height)
         if not blocks:
             return sparse.csr_matrix(np.zeros((0, self.domain.size), dtype=np.int64)), []
-        stacked = sparse.vstack(blocks, format="csr")
+        return sparse.vstack(blocks, format="csr"), values
+
+    def _rows(self, constraints: Sequence[Constraint]) -> tuple[Any, list[int | None]]:
+        stacked, values = self._stacked(constraints)
         keep: list[int] = []
         seen: dict[bytes, int] = {}
         for row in range(stacked.shape[0]):
@@ -346,6 +354,8 @@ def describe(constraint: Constraint, domain: AnyDomain) -> str:
         name = "cuboid " + " x ".join(constraint.names)
     elif isinstance(constraint, Cells):
         name = f"{len(constraint.cells)} cells of " + " x ".join(constraint.of)
+    elif isinstance(constraint, Sums):
+        name = f"{constraint.n_rows(domain):,} sums of cells"
     elif isinstance(constraint, StructuralZero):
         return f"{constraint.n_rows(domain)} structural zeros"
     elif isinstance(constraint, Degrees):

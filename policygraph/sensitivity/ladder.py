@@ -23,6 +23,7 @@ from policygraph.sensitivity.rungs import (
     margins,
     measures,
     products,
+    single,
 )
 
 __all__ = ["RUNGS", "sensitivity"]
@@ -39,6 +40,7 @@ RUNGS = (
     # Public facts: what they determine cannot change, and published values rule moves out.
     Rung("determined answers", determined.without_determined, "induced", "blowfish"),
     Rung("published values beside a graph", blowfish.without_values, "blowfish"),
+    Rung("one open number", single.one_number, "induced"),
     Rung("published values", induced.with_values, "induced"),
     # A policy graph and public facts together.
     Rung("no secret pairs", blowfish.no_secret_pairs, "blowfish"),

@@ -17,7 +17,11 @@ def best_estimates(
     start = np.linalg.pinv(a) @ np.asarray(values, dtype=float) if len(a) else np.zeros(w.shape[1])
     free = null_space(a) if len(a) else np.eye(w.shape[1])
     weights = np.diag(1.0 / np.asarray(variances, dtype=float))
-    seen = free.T @ w.T @ weights @ w @ free
+    told = w @ free
+    told[np.abs(told) < 1e-12 * max(1.0, float(np.abs(w).max(initial=0.0)))] = (
+        0.0  # rounding, not information
+    )
+    seen = told.T @ weights @ told
     inverse = np.linalg.pinv(seen, rcond=1e-9, hermitian=True)
     covariance = free @ inverse @ free.T
     estimate = start + covariance @ w.T @ weights @ (np.asarray(noisy, dtype=float) - w @ start)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from policygraph.errors import RefusedError
 from policygraph.model.constraints.base import select
+from policygraph.model.constraints.sums import Sums
 from policygraph.model.constraints.tables import Cells, LinearCount, StructuralZero
 from policygraph.model.policy import Policy
 from policygraph.transforms.cuboids.blocks import project, sum_axis
@@ -206,6 +207,17 @@ def facts_of(lattice: Lattice, policy: Policy) -> list[Fact]:
             mask = lattice.mask(names)
             sums = [(_select(lattice, where, mask)[1], times) for where, times in parts]
             out.append(_fact(mask, sums, fact.equals))
+        elif isinstance(fact, Sums):
+            published = fact.values(lattice.domain) or (None,) * fact.n_rows(lattice.domain)
+            base = lattice.mask(lattice.domain.names)
+            for row, value in enumerate(published):
+                held = slice(fact.matrix.indptr[row], fact.matrix.indptr[row + 1])
+                parts_of = zip(fact.matrix.indices[held], fact.matrix.data[held].tolist(), strict=True)
+                out.append(
+                    _fact(
+                        base, [(np.array([cell], dtype=np.int64), times) for cell, times in parts_of], value
+                    )
+                )
         elif isinstance(fact, StructuralZero):
             for kind, what in fact.cells:
                 at = _select(lattice, _condition(lattice, kind, what))

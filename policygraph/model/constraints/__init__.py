@@ -5,6 +5,7 @@ from typing import Any
 from policygraph.errors import InputError
 from policygraph.model.constraints.base import AnyDomain, Constraint, Rows, select
 from policygraph.model.constraints.networks import Degrees, KnownEdges
+from policygraph.model.constraints.sums import Sums
 from policygraph.model.constraints.tables import (
     Cell,
     Cells,
@@ -26,6 +27,7 @@ __all__ = [
     "LinearCount",
     "Rows",
     "StructuralZero",
+    "Sums",
     "Total",
     "count",
     "from_spec",
@@ -57,6 +59,8 @@ def from_spec(spec: dict[str, Any]) -> Constraint:
             for term in spec["count"]["terms"]
         ]
         return LinearCount(terms, equals=equals)
+    if "sums" in spec:
+        return Sums.from_spec(spec["sums"], equals)
     if "zeros" in spec:
         return StructuralZero(spec["zeros"])
     if "edges" in spec:
@@ -65,7 +69,7 @@ def from_spec(spec: dict[str, Any]) -> Constraint:
         if key in spec:
             return Degrees(spec[key], side=side, equals=equals)
     raise InputError(
-        f"public fact {sorted(spec)}: expected total, cuboid, cells, count, zeros, degrees or edges.",
+        f"public fact {sorted(spec)}: expected total, cuboid, cells, count, sums, zeros, degrees or edges.",
         code="constraint.spec",
         value=spec,
     )

@@ -12,6 +12,7 @@ from itertools import product
 from typing import Any
 
 from policygraph.model.constraints.networks import Degrees, KnownEdges
+from policygraph.model.constraints.sums import Sums
 from policygraph.model.constraints.tables import Cells, Cuboid, LinearCount, StructuralZero, Total
 from policygraph.model.domain import Domain, Network
 from policygraph.model.policy import Policy
@@ -126,6 +127,10 @@ def public_sums(fact: Any, policy: Policy, table: Table) -> dict[Any, int]:
                     add(place, amount)
         if isinstance(fact, LinearCount):
             add("count", amount * sum(c for where, c in fact.terms if _matches(domain, labels, where)))
+        elif isinstance(fact, Sums):
+            column = fact.matrix[:, [cell]].tocoo()
+            for row, times in zip(column.row.tolist(), column.data.tolist(), strict=True):
+                add(row, times * amount)
         elif isinstance(fact, StructuralZero) and any(
             _matches(domain, labels, where) for where in fact.cells
         ):
@@ -170,6 +175,8 @@ def _keys(fact: Any, policy: Policy) -> Iterator[Any]:
         yield "total"
     elif isinstance(fact, LinearCount):
         yield "count"
+    elif isinstance(fact, Sums):
+        yield from range(fact.n_rows(domain))
     elif isinstance(fact, Cells):
         yield from fact.cells
     elif isinstance(fact, Degrees) and isinstance(domain, Network):
