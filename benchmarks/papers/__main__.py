@@ -30,7 +30,8 @@ def save(entry: Entry, result: Result, small: bool, folder: Path) -> Path | None
         "values": result.values,
         "versions": record.versions(),
     }
-    (folder / f"{stem}.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    text = json.dumps(content, indent=1, default=lambda value: value.tolist())
+    (folder / f"{stem}.json").write_text(text + "\n", encoding="utf-8")
     if entry.plot is None:
         return None
     import matplotlib
@@ -38,7 +39,7 @@ def save(entry: Entry, result: Result, small: bool, folder: Path) -> Path | None
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure = entry.plot(json.loads(json.dumps(result.values)))
+    figure = entry.plot(json.loads(text)["values"])
     path = folder / f"{stem}.png"
     figure.savefig(path, dpi=80)
     pyplot.close(figure)

@@ -78,7 +78,7 @@ class Row:
     @property
     def met(self) -> bool:
         if self.holds is not None:
-            return self.holds
+            return bool(self.holds)
         return not self.published or self.published == self.ours
 
 
