@@ -58,6 +58,7 @@ RUNGS = (
     Rung("capped cycle of edges", degrees.capped_cycle, "induced"),
     Rung("public margins", margins.whole_margins, "induced"),
     Rung("one record beside a public margin", margins.beside_one_margin, "induced"),
+    Rung("interactions beside public facts", margins.beside_margins, "induced"),
     Rung("partly public margins", margins.partial_margins, "induced"),
     Rung("public degrees", degrees.public_degrees, "induced"),
     Rung("longest move times widest column", induced.times_widest_column, "induced"),

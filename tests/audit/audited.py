@@ -284,6 +284,9 @@ CUBES = [
         12_000,
         2,
     ),
+    Case(
+        "cube of interactions, margins known", pg.Cube(Fourier()), BOX_MARGINS, CUBE, pg.Rho("1/2"), pairs=3
+    ),
     Case("cube of bounded errors", pg.Cube(PMost(bound=60)), BOX_FULL, CUBE, pg.Epsilon(3)),
     Case(
         "cube without consistency",

@@ -285,8 +285,9 @@ def test_with_public_margins_cuboids_are_weighed_in_both_norms():
         assert made.kind == "cuboids"
         assert not {(), ("sex",), ("age",)} & set(made.sets)
     with pytest.raises(InputError) as caught:
-        of(Fourier(), EXAMPLE, policy=policy)
+        of(Fourier(even=False), EXAMPLE, policy=policy)
     assert caught.value.code == "cubes.facts"
+    assert not {(), ("sex",), ("age",)} & set(of(Fourier(), EXAMPLE, policy=policy).sets)
 
 
 def test_everything_known_needs_no_measurement():

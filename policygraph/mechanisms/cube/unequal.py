@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from policygraph.model.domain import Domain
 from policygraph.model.loss import Epsilon, Loss
 from policygraph.model.policy import Policy
 from policygraph.model.queries.cuboids import BlockQuery, contrast_gain
+from policygraph.sensitivity.rungs.edges import all_difference_sets, subsets_that_differ
+from policygraph.sensitivity.rungs.interactions import Exchangeable, Steps
 from policygraph.ties import order, settled
 from policygraph.transforms.cuboids.choose import Choice, CubeStrategy, Sets, Task, allowed
 from policygraph.transforms.cuboids.costs import (
@@ -41,6 +44,8 @@ SMALLEST = 4096.0
 LARGEST_BLOCK = 1 << 33
 """Rows times weight of an interaction stay below this, so that answers over 2^28 records fit 62 bits, and variances the sampler."""
 MOST_FORMS = 4096
+MOST_ALONE = 1024
+"""Up to so many interactions each has a precision of its own; beyond, exchangeable ones share one where there are any."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +148,7 @@ class Unequal(CubeStrategy):
             return None
         made = least_value(weighing, weights)
         try:
-            _, cells, forms = block_problem(task, self.goal)
+            _, cells, forms, _ = block_problem(task, self.goal)
         except RefusedError:
             return made
         # (sum a w)^2 >= min a * sum a w^2, the squared L2 sensitivity, and interactions are at least as good there.
@@ -153,8 +158,6 @@ class Unequal(CubeStrategy):
 
 def block_forms(task: Task, family: Family, masks: Sequence[int]) -> Floats:
     """What a unit of precision of each interaction costs under the policy in squared L2, one row for each kind of step."""
-    from policygraph.sensitivity.rungs.edges import all_difference_sets
-
     domain, lattice, policy = task.lattice.domain, task.lattice, task.policy
     shape = domain.shape
     queries = [BlockQuery(domain, [lattice.names(mask)]) for mask in masks]
@@ -194,31 +197,89 @@ def _inside(task: Task, changed: int, masks: Sequence[int]) -> list[frozenset[st
     return [frozenset(task.lattice.names(some)) for some in task.lattice.below(free_mask) if some]
 
 
-def block_problem(task: Task, goal: Goal) -> tuple[list[int], Any, Floats]:
-    """The interactions of what is wanted, the variances that their precisions give, and what these cost in squared L2."""
+def block_problem(task: Task, goal: Goal) -> tuple[list[int], Any, Floats, Ints]:
+    """The interactions of what is wanted, the variances that their precisions give, what these cost in squared L2, and which interactions share a precision.
+
+    Where there are many interactions, or many sets of attributes that can change, those that exchanging attributes takes into each other share one: the optimum is
+    symmetric where the problem is (Theorem 4 of ``docs/explanation/proofs/interactions.md``).
+    """
     family = Family(task.lattice, task.wanted)
     several = np.array(
         [all(task.lattice.domain.shape[a] > 1 for a in task.lattice.axes(m)) for m in family.masks.tolist()]
     )
     free = several & ~known_blocks(family, task.known)
     masks = [int(m) for m in family.masks[free]]
-    forms = block_forms(task, family, masks)
+    alike = None
+    if len(masks) > MOST_ALONE or (reach := _reach(task)) is None or reach.number > MOST_FORMS:
+        alike = _by_kind(task, masks)
+    groups = np.arange(len(masks)) if alike is None else alike[0]
+    forms = block_forms(task, family, masks) if alike is None else alike[1]
     if goal == "total":
         # Of a sum only the sums over cuboids matter, which takes one vector however many there are.
         spread = family.spread(task.wanted, task.wanted_importance)
-        return masks, cell_variances_adjoint(family, spread)[free][None, :], forms
-    wanted = family.at(task.wanted)
-    return masks, cell_shares(family, family.masks[free], wanted, task.wanted_importance), forms
+        cells: Any = cell_variances_adjoint(family, spread)[free][None, :]
+    else:
+        shown = np.arange(len(task.wanted)) if alike is None else alike[2]
+        wanted = family.at([task.wanted[at] for at in shown])
+        cells = cell_shares(family, family.masks[free], wanted, task.wanted_importance[shown])
+    if alike is not None:
+        kinds = np.zeros((len(masks), int(groups.max()) + 1))
+        kinds[np.arange(len(masks)), groups] = 1.0
+        cells = np.asarray(cells @ kinds)
+    return masks, cells, forms, groups
+
+
+def _reach(task: Task) -> Steps | None:
+    """The sets of attributes that one record can change at once, where these are all small subsets of some attributes."""
+    sets, policy = changed_sets(task.lattice, task.policy), task.policy
+    if sets is None or sets == [-1]:
+        return Steps((), 0)
+    if policy.definition == "edges" and policy.graph is not None:
+        return subsets_that_differ(policy.graph)
+    names = task.lattice.names(sets[0])
+    return Steps(tuple(names), len(names))
+
+
+def _by_kind(task: Task, masks: Sequence[int]) -> tuple[Ints, Floats, Ints] | None:
+    """Kinds of interactions, what a unit of precision of all of one kind costs, and a published cuboid of each kind; None where attributes differ too much."""
+    sets, steps, domain = changed_sets(task.lattice, task.policy), _reach(task), task.lattice.domain
+    if sets is None or steps is None:
+        return None
+    counts = dict.fromkeys(masks, 0.0) | dict(zip(task.wanted, task.wanted_importance.tolist(), strict=True))
+    inside = set(masks)
+    classes = Exchangeable(
+        domain, {mask: (weight, mask in inside) for mask, weight in counts.items()}, steps.names
+    )
+    if prod(classes.shape) > MOST_FORMS:
+        return None
+    kinds = list(dict.fromkeys(map(classes.kind, masks)))
+    place = {kind: at for at, kind in enumerate(kinds)}
+    groups = np.array([place[classes.kind(mask)] for mask in masks])
+    gains = [
+        prod(contrast_gain(n) ** number for n, number in zip(classes.sizes, kind, strict=True))
+        for kind in kinds
+    ]
+    rows = [[float(classes.column(kind, "l2")) for kind in kinds]] if -1 in sets else []
+    if sets != [-1]:
+        changes = np.stack([classes.changes({kind: 1}, "l2").ravel() for kind in kinds], axis=1)
+        numbers = np.indices(classes.shape).reshape(len(classes.shape), -1).sum(axis=0)
+        rows += changes[(numbers > 0) & (numbers <= steps.most)].astype(np.float64).tolist()
+    forms: Floats = np.array(rows, dtype=np.float64) / np.array(gains, dtype=np.float64)
+    first: dict[tuple[int, ...], int] = {}
+    for at, mask in enumerate(task.wanted):
+        first.setdefault(classes.kind(mask), at)
+    return groups, forms, np.array(list(first.values()))
 
 
 def optimal_blocks(task: Task, goal: Goal) -> Choice:
     """The best precisions of all interactions for zCDP, with a proved bound."""
-    masks, cells, forms = block_problem(task, goal)
+    masks, cells, forms, groups = block_problem(task, goal)
     bound, q = optimal_precisions(cells, forms, goal)
-    weights = _block_weights(task, masks, q)
+    weights = _block_weights(task, masks, q[groups])
     shape = task.lattice.domain.shape
     scale = [float(np.prod([float(contrast_gain(shape[a])) for a in task.lattice.axes(m)])) for m in masks]
-    real = np.square(weights.astype(np.float64)) * np.array(scale)
+    real = np.zeros(len(q))
+    real[groups] = np.square(weights.astype(np.float64)) * np.array(scale)
     variances = (cells @ (1.0 / real)) * float((forms @ real).max())
     value = float(variances.max() if goal == "max" else variances.sum())
     gap = 100 * max(0.0, value / bound - 1)
@@ -268,6 +329,11 @@ class Fourier(CubeStrategy):
     even
         True: the same weight for each interaction. False: precisions as :class:`Unequal` would choose them in L2.
 
+    Notes
+    -----
+    What the public facts determine is not measured. Interactions that attributes of one kind can be exchanged in, for example all up to an order, have a sensitivity in
+    closed form for any number of attributes (``docs/explanation/proofs/interactions.md``).
+
     Examples
     --------
     >>> domain = Domain({"a": 2, "b": 2})
@@ -285,9 +351,9 @@ class Fourier(CubeStrategy):
         task = Task(domain, published, weights, policy, loss)
         if not task.wanted:
             return task.choice([], reason="Everything that is published is known exactly.")
-        if changed_sets(task.lattice, policy) is None:
+        if not self.even and changed_sets(task.lattice, policy) is None:
             raise InputError(
-                "interactions are measured without public facts, or beside one public margin: expected no others. Use cuboids.",
+                "the best precisions of interactions are known without public facts, and beside one public margin: expected no others. Use even=True, or cuboids.",
                 code="cubes.facts",
             )
         if not self.even:

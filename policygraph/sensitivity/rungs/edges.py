@@ -7,22 +7,23 @@ attributes on which its ends differ, so no edge list is needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from policygraph.effort import Effort
 from policygraph.errors import RefusedError
+from policygraph.exact import brief
 from policygraph.model.domain import Domain
 from policygraph.model.graphs import PolicyGraph
 from policygraph.model.graphs.differences import by_edges
+from policygraph.model.graphs.forms import table
 from policygraph.model.graphs.rules import Ball, BlockGrid, Complete, Product, encode
 from policygraph.model.queries.base import Norm, Query
 from policygraph.model.queries.cuboids import BlockQuery, CuboidQuery
 from policygraph.moves.bracket import Bracket, Witness
 from policygraph.sensitivity.problem import Problem
+from policygraph.sensitivity.rungs.interactions import Largest, Steps, largest_difference
 
 __all__ = [
     "all_difference_sets",
@@ -33,6 +34,7 @@ __all__ = [
     "graph_of_problem",
     "interactions",
     "no_edge",
+    "subsets_that_differ",
     "tables",
 ]
 
@@ -166,46 +168,28 @@ def edge_differing(graph: PolicyGraph, names: frozenset[str]) -> tuple[int, int]
 
 def all_difference_sets(graph: PolicyGraph) -> list[frozenset[str]]:
     """Every set of attributes on which the two ends of some edge differ."""
-    rule, domain = graph.rule, graph.domain
-    if not isinstance(domain, Domain):
-        raise RefusedError("a network has no attributes.", code="sensitivity.graph")
-    several = [name for name, n in zip(domain.names, domain.shape, strict=True) if n > 1]
-    if rule.n_edges == 0:
-        return []
-    if isinstance(rule, Product):
-        return [
-            frozenset([name]) for name, part in zip(domain.names, rule.factors, strict=True) if part.n_edges
-        ]
-    if isinstance(rule, Complete):
-        return list(_some(several, len(several)))
-    if isinstance(rule, BlockGrid):
-        changing = [n for n, part in zip(domain.names, rule.factors, strict=True) if part.n_edges]
-        return list(_some(changing, len(changing)))
-    if isinstance(rule, Ball):
-        return list(_some(several, min(rule.together, len(several))))
+    steps = subsets_that_differ(graph)
+    if steps is not None and steps.number > MOST_SETS:
+        raise RefusedError(
+            f"{len(steps.names)} attributes can change at once, in {brief(steps.number)} sets: expected at most {MOST_SETS:,} that are looked at one by one. "
+            "Measure cuboids instead.",
+            code="sensitivity.sets",
+        )
+    if steps is not None:
+        return list(steps)
+    rule = graph.rule
     if rule.n_edges > MOST_EDGES:
         raise RefusedError(
             f"{rule.n_edges:,} edges are too many to look at one by one for interactions. Measure cuboids instead.",
             code="sensitivity.edges",
         )
-    return sorted(by_edges(domain, rule), key=sorted)
-
-
-def _some(names: list[str], most: int) -> Iterator[frozenset[str]]:
-    if 1 << len(names) > MOST_SETS:
-        raise RefusedError(
-            f"{len(names)} attributes can change at once: expected at most {MOST_SETS.bit_length() - 1} for interactions. "
-            "Measure cuboids instead.",
-            code="sensitivity.sets",
-        )
-    for size in range(1, most + 1):
-        yield from (frozenset(some) for some in combinations(names, size))
+    return sorted(by_edges(table(graph.domain, "interactions"), rule), key=sorted)
 
 
 def interactions(problem: Problem) -> Bracket[Witness] | None:
     """Interactions of attributes: a step changes them only through the attributes on which the ends of the edge differ.
 
-    Not monotonely, since two changes can cancel: every set that an edge can have is looked at, not only the largest ones.
+    Not monotonely, since two changes can cancel: every set that an edge can have counts, not only the largest ones.
     """
     query, graph, norm = problem.query, graph_of_problem(problem), problem.norm
     if not isinstance(query, BlockQuery):
@@ -221,21 +205,57 @@ def interactions(problem: Problem) -> Bracket[Witness] | None:
             "closed form",
             "a record that appears or vanishes changes every interaction by as much, whatever its cell",
         )
-    sets = all_difference_sets(graph)
-    values = [query.difference_norm(names, norm) for names in sets]
-    if values and max(values) > best.upper:
-        top = int(np.argmax(np.array(values, dtype=object)))
-        u, v = edge_differing(graph, sets[top])
-        named = ", ".join(name for name in query.domain.names if name in sets[top])
-        best = Bracket(
-            values[top],
-            values[top],
-            Witness.of_change({u: -1, v: 1}),
-            "closed form over the attributes that one edge can change",
-            f"an edge changes interactions only through the attributes on which its ends differ; of {len(sets)} such "
-            f"sets, {{{named}}} changes most",
+    steps = subsets_that_differ(graph)
+    if steps is None:
+        sets = all_difference_sets(graph)
+        top = max(sets, key=lambda names: query.difference_norm(names, norm))
+        value, number = query.difference_norm(top, norm), len(sets)
+        found = Largest(value, value, top, "")
+    else:
+        found, number = largest_difference(query, steps, norm), steps.number
+    if found.upper <= best.upper:
+        return best
+    edge = edge_differing(graph, found.differing)
+    named = ", ".join(name for name in query.domain.names if name in found.differing)
+    reason = (
+        f"an edge changes interactions only through the attributes on which its ends differ; of {brief(number)} such "
+        f"sets, {{{named}}} changes most"
+    )
+    method = "closed form over the attributes that one edge can change"
+    if not found.exact:
+        method = f"bound by {found.how}"
+        reason = reason.replace(
+            "changes most", "was found to change most; attributes were eliminated one by one for the bound"
         )
-    return best
+    elif found.how:
+        reason += f" ({found.how})"
+    changed = Bracket(found.upper, found.lower, Witness.of_change({edge[0]: -1, edge[1]: 1}), method, reason)
+    return better(best, changed) if best.lower > changed.lower else changed
+
+
+def subsets_that_differ(graph: PolicyGraph) -> Steps | None:
+    """The sets of attributes on which the ends of an edge differ, where they are all small subsets of some attributes; None for others.
+
+    Examples
+    --------
+    >>> domain = Domain({"a": 2, "b": 3, "c": 1})
+    >>> subsets_that_differ(PolicyGraph.full(domain)), subsets_that_differ(PolicyGraph.attribute(domain))
+    (Steps(names=('a', 'b'), most=2), Steps(names=('a', 'b'), most=1))
+    """
+    rule, domain = graph.rule, graph.domain
+    if not isinstance(domain, Domain):
+        raise RefusedError("a network has no attributes.", code="sensitivity.graph")
+    several = tuple(name for name, n in zip(domain.names, domain.shape, strict=True) if n > 1)
+    if rule.n_edges == 0:
+        return Steps((), 0)
+    if isinstance(rule, (Product, BlockGrid)):
+        names = tuple(n for n, part in zip(domain.names, rule.factors, strict=True) if part.n_edges)
+        return Steps(names, 1 if isinstance(rule, Product) else len(names))
+    if isinstance(rule, Complete):
+        return Steps(several, len(several))
+    if isinstance(rule, Ball):
+        return Steps(several, min(rule.together, len(several)))
+    return None
 
 
 def every_edge(problem: Problem) -> Bracket[Witness]:

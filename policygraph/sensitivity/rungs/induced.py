@@ -243,7 +243,7 @@ def _widest_column(query: Query, policy: Policy, norm: Norm) -> int | None:
     if query.is_identity:
         return 1
     size = policy.domain.size
-    if isinstance(query, (CuboidQuery, MixingQuery)):
+    if isinstance(query, (CuboidQuery, BlockQuery, MixingQuery)):
         return int(query.column_norms(np.zeros(1, dtype=np.int64), norm)[0])
     if isinstance(query, ProductQuery):
         return query.longest_column(norm)[0]

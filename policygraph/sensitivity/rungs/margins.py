@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from policygraph.effort import SECOND, Effort
+from policygraph.exact import brief
 from policygraph.model.constraints.base import Constraint
-from policygraph.model.constraints.tables import Cells, Cuboid, Total
+from policygraph.model.constraints.tables import Cells, Cuboid, StructuralZero, Total
 from policygraph.model.domain import Domain
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Ints, Norm
@@ -27,11 +28,13 @@ from policygraph.model.queries.products import ProductQuery
 from policygraph.moves.bracket import Bracket, Witness
 from policygraph.sensitivity.problem import Problem
 from policygraph.sensitivity.rungs.edges import MOST_SETS
+from policygraph.sensitivity.rungs.interactions import Steps, largest_difference
 from policygraph.sensitivity.rungs.products import over_sets
 
 __all__ = [
     "Axis",
     "Reduced",
+    "beside_margins",
     "beside_one_margin",
     "closed_form",
     "fixed_by_margins",
@@ -42,6 +45,7 @@ __all__ = [
     "whole_margins",
 ]
 
+FOLLOW = "every interaction that is asked for is one of a public margin"
 STRUCTURE = 2 * SECOND
 """Work on a bound by the structure of the facts when weaker neighbours are searched afterwards."""
 Change = Mapping[tuple[int, ...], int]
@@ -656,7 +660,7 @@ def whole_margins(problem: Problem) -> Bracket[Witness] | None:
 def beside_one_margin(problem: Problem) -> Bracket[Witness] | None:
     """Interactions, prefixes and ranges beside one public margin: a record changes on any attributes outside the margin.
 
-    Interactions do not change monotonely, so that all sets of such attributes are looked at.
+    Interactions do not change monotonely, so that all sets of such attributes count.
     """
     query, policy, norm = problem.query, problem.policy, problem.norm
     if not isinstance(query, (BlockQuery, ProductQuery)) or len(policy.system.zeros):
@@ -670,32 +674,122 @@ def beside_one_margin(problem: Problem) -> Bracket[Witness] | None:
         for name, size in zip(query.domain.names, query.domain.shape, strict=True)
         if size > 1 and name in used and name not in fixed
     ]
-    if 1 << len(free) > MOST_SETS:
-        return None
-    sets = [frozenset(some) for size in range(1, len(free) + 1) for some in combinations(free, size)]
     if isinstance(query, ProductQuery):
+        if 1 << len(free) > MOST_SETS:
+            return None
+        sets = [frozenset(some) for size in range(1, len(free) + 1) for some in combinations(free, size)]
         found = over_sets(query, sets, norm) if sets else None
         return None if found is None else problem.settle(found)
-    values = [query.difference_norm(names, norm) for names in sets]
-    if not values or max(values) == 0:
-        return None
-    top = max(range(len(sets)), key=values.__getitem__)
-    end = 0
-    for name, size in zip(query.domain.names, query.domain.shape, strict=True):
-        end = end * size + int(name in sets[top])
+    steps = Steps(tuple(free), len(free))
+    most = largest_difference(query, steps, norm)
+    if not most.upper:
+        return problem.settle(Bracket(0, 0, None, "closed form, one public margin", FOLLOW))
     reason = (
         "inside a part whose total is public a minimal move takes one record from a cell to another, which differs on attributes "
-        f"outside the public margin; of {len(sets)} sets of these, {{{', '.join(n for n in free if n in sets[top])}}} changes most"
+        f"outside the public margin; of {brief(steps.number)} sets of these, {{{', '.join(n for n in free if n in most.differing)}}} "
+        + (
+            "changes most"
+            if most.exact
+            else "was found to change most; attributes were eliminated one by one for the bound"
+        )
+        + (f" ({most.how})" if most.exact and most.how else "")
     )
     return problem.settle(
         Bracket(
-            values[top],
-            values[top],
-            Witness.of_change({0: -1, end: 1}),
-            "closed form, one public margin",
+            most.upper,
+            most.lower,
+            Witness.of_change({0: -1, _at_one(query.domain, most.differing): 1}),
+            "closed form, one public margin" if most.exact else f"bound by {most.how}",
             reason,
         )
     )
+
+
+def _at_one(domain: Domain, names: frozenset[str]) -> int:
+    """The cell with the second value of some attributes and the first one of the others."""
+    return _encode([int(name in names) for name in domain.names], list(domain.shape))
+
+
+def beside_margins(problem: Problem) -> Bracket[Witness] | None:
+    """Interactions beside public facts: records that a move removes and adds are paired so that the pairs agree on a public margin.
+
+    A move of two public margins has few pairs, and one with a cap, or a Markov move, as well; each pair changes the answer by what one record can change
+    (``docs/explanation/proofs/interactions.md``, Theorem 3).
+    """
+    query, policy, norm = problem.query, problem.policy, problem.norm
+    if not isinstance(query, BlockQuery):
+        return None
+    shape = dict(zip(query.domain.names, query.domain.shape, strict=True))
+    several = frozenset(name for name, size in shape.items() if size > 1)
+    whole = [fact for fact in policy.constraints if isinstance(fact, (Cuboid, Total))]
+    named = {frozenset(fact.names if isinstance(fact, Cuboid) else ()) & several for fact in whole}
+    margins = sorted((one for one in named if not any(one < other for other in named)), key=sorted)
+    left = [
+        (names, weight)
+        for names, weight in zip(query.sets, query.weights, strict=True)
+        if not any(margin.issuperset(names) for margin in margins)
+    ]
+    if not left:
+        return problem.settle(Bracket(0, 0, None, "closed form, public margins", FOLLOW))
+    caps = [] if policy.at_most_records is None else [policy.at_most_records]
+    caps += [2 if margins else 4] * (policy.strength == "markov")
+    # Structural zeros only rule moves out.
+    two = len(margins) == 2 and all(
+        isinstance(fact, (Cuboid, Total, StructuralZero)) for fact in policy.constraints
+    )
+    if two:
+        own = [margins[0] - margins[1], margins[1] - margins[0]]
+        caps.append(min(prod(shape[name] for name in names) for names in own))
+    if not caps:
+        return None
+    rest, pairs = BlockQuery(query.domain, *zip(*left, strict=True)), min(caps)
+    each = min(
+        largest_difference(rest, Steps(free := _outside(query.domain, margin), len(free)), norm).upper
+        for margin in margins or [frozenset()]
+    )
+    if not margins:
+        each = max(each, int(rest.column_norms(np.zeros(1, dtype=np.int64), norm)[0]))
+    upper = each * (pairs if norm == "l1" else pairs * pairs)
+    lower, witness = 0, None
+    if two and not len(policy.system.zeros):
+        witness = Witness.of_change(_cycle(rest, margins[0], margins[1], pairs, norm))
+        lower = rest.change_norm(witness.change, norm) if witness.change else 0
+    reason = (
+        f"a move removes at most {pairs} records and adds at most as many; they can be paired so that each pair agrees on a public margin, "
+        f"and a pair changes what the margins leave open by at most {each}"
+        if margins
+        else f"a move removes at most {pairs} records and adds at most as many, and one of them, or a pair, changes the answer by at most {each}"
+    )
+    return problem.settle(
+        Bracket(upper, lower, witness if lower else None, "bound by pairs of records", reason)
+    )
+
+
+def _outside(domain: Domain, margin: frozenset[str]) -> tuple[str, ...]:
+    return tuple(name for name in domain.names if name not in margin)
+
+
+def _cycle(
+    query: BlockQuery, left: frozenset[str], right: frozenset[str], pairs: int, norm: Norm
+) -> dict[int, int]:
+    """A minimal move beside two margins: a closed walk through different values of each, all whose records change alike on the other attributes."""
+    domain = query.domain
+    outside = tuple(name for name in domain.names if name not in left and name not in right)
+    differing = largest_difference(query, Steps(outside, len(outside)), norm).differing
+    sides = [[n for n in domain.names if n in left - right], [n for n in domain.names if n in right - left]]
+
+    def cell(first: int, second: int, names: frozenset[str]) -> int:
+        codes = {name: int(name in names) for name in domain.names}
+        for side, value in zip(sides, (first, second), strict=True):
+            sizes = [domain.shape[domain.axis(name)] for name in side]
+            codes.update(zip(side, _decode(value, sizes), strict=True))
+        return _encode([codes[name] for name in domain.names], list(domain.shape))
+
+    change: dict[int, int] = {}
+    for at in range(pairs):
+        for where, sign in ((cell(at, at, frozenset()), -1), (cell(at, (at + 1) % pairs, differing), 1)):
+            change[where] = change.get(where, 0) + sign
+    return {where: amount for where, amount in change.items() if amount}
 
 
 def partial_margins(problem: Problem) -> Bracket[Witness] | None:
