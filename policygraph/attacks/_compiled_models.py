@@ -78,37 +78,47 @@ def grow_copies(links, groups, start, random_link):  # type: ignore[no-untyped-d
 
 
 @numba.njit(cache=True, nogil=True)
+def join(links, ends, count, u, v):  # type: ignore[no-untyped-def]
+    """Link two nodes unless they are linked; the number of links afterwards."""
+    if links[u, v]:
+        return count
+    links[u, v] = links[v, u] = 1
+    ends[count, 0], ends[count, 1] = u, v
+    return count + 1
+
+
+@numba.njit(cache=True, nogil=True)
 def evolve(links, steps, random_link, introduction, decay):  # type: ignore[no-untyped-def]
     """Add random links and introductions by friends, and delete links at random (Marsili, Vega-Redondo and Slanina 2004); symmetric."""
     nodes = len(links)
+    # All links as a list, so that a random one is found and taken out at once: the last takes its place.
     ends = np.empty((nodes * nodes // 2 + 1, 2), dtype=np.int64)
     found = np.empty(nodes, dtype=np.int64)
+    count = 0
+    for u in range(nodes):
+        for v in range(u):
+            if links[u, v]:
+                links[u, v] = 0
+                count = join(links, ends, count, u, v)
     for _ in range(steps):
         if np.random.random() < random_link:
             u = np.random.randint(nodes)
             v = np.random.randint(nodes - 1)
             v += v >= u
-            links[u, v] = links[v, u] = 1
+            count = join(links, ends, count, u, v)
         if np.random.random() < introduction:
             u = np.random.randint(nodes)
             friend = pick(links, u, -1, found)
             if friend >= 0:
                 v = pick(links, friend, u, found)
                 if v >= 0:
-                    links[u, v] = links[v, u] = 1
-        gone = np.random.poisson(decay)
-        if gone:
-            count = 0
-            for u in range(nodes):
-                for v in range(u):
-                    if links[u, v]:
-                        ends[count, 0], ends[count, 1] = u, v
-                        count += 1
-            for i in range(min(gone, count)):
-                j = i + np.random.randint(count - i)
-                u, v = ends[j, 0], ends[j, 1]
-                ends[j, 0], ends[j, 1] = ends[i, 0], ends[i, 1]
-                links[u, v] = links[v, u] = 0
+                    count = join(links, ends, count, u, v)
+        for _ in range(min(np.random.poisson(decay), count)):
+            at = np.random.randint(count)
+            u, v = ends[at, 0], ends[at, 1]
+            links[u, v] = links[v, u] = 0
+            count -= 1
+            ends[at, 0], ends[at, 1] = ends[count, 0], ends[count, 1]
 
 
 @numba.njit(cache=True, nogil=True)

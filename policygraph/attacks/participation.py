@@ -67,6 +67,17 @@ class Effect:
         """
         return epsilon / max(1.0, self.difference)
 
+    def epsilon_interval(self, epsilon: float) -> tuple[float, float]:
+        """A 95 % confidence interval of :meth:`epsilon`: it is the loss of the upper and of the lower end of :attr:`interval`.
+
+        Examples
+        --------
+        >>> Effect(without=10.0, linked=50.0, runs=100, deviation=5.0).epsilon_interval(1.0)[0] < 1 / 40
+        True
+        """
+        low, high = self.interval
+        return epsilon / max(1.0, high), epsilon / max(1.0, low)
+
     def __str__(self) -> str:
         low, high = self.interval
         return (

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import policygraph as pg
+from benchmarks.papers._readings import Reading, readings
 from policygraph.attacks import participation
 
 
@@ -108,6 +109,62 @@ def test_runs_repeat_by_seed_and_graphs_fit_their_counts() -> None:
     assert crossing == model.counts(linked=True, runs=1, seed=7)[0]
     assert made.is_directed()
     assert not participation.mvs().graph(linked=False).is_directed()
+
+
+def literal_mvs(rng: np.random.Generator, *, linked: bool, nodes: int, steps: int) -> int:
+    links = set()
+    for u in range(nodes):
+        inside = [v for v in range(nodes) if (v < nodes // 2) == (u < nodes // 2) and v != u]
+        links |= {frozenset((u, int(v))) for v in rng.choice(inside, size=2, replace=False)}
+    if linked:
+        links.add(frozenset((0, nodes // 2)))
+
+    def friends(u: int, but: int = -1) -> list[int]:
+        return sorted(v for pair in links if u in pair for v in pair if v not in (u, but))
+
+    for _ in range(steps):
+        if rng.random() < 0.3:
+            links.add(frozenset(rng.choice(nodes, size=2, replace=False).tolist()))
+        if rng.random() < 0.8:
+            u = int(rng.integers(nodes))
+            if friends(u):
+                others = friends(int(rng.choice(friends(u))), u)
+                # The friend is drawn first, and then one of the friends of that friend.
+                if others:
+                    links.add(frozenset((u, int(rng.choice(others)))))
+        for _ in range(min(int(rng.poisson(0.5)), len(links))):
+            links.remove(sorted(links, key=sorted)[int(rng.integers(len(links)))])
+    return sum((min(pair) < nodes // 2) != (max(pair) < nodes // 2) for pair in links)
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_mvs_is_the_literal_model(linked: bool) -> None:
+    rng = np.random.default_rng(3)
+    slow = np.array([literal_mvs(rng, linked=linked, nodes=10, steps=15) for _ in range(800)])
+    model = participation.mvs(10, steps=15, random_link=0.3, introduction=0.8, decay=0.5)
+    fast = model.counts(linked=linked, runs=20_000)
+    assert abs(slow.mean() - fast.mean()) < 4.5 * np.hypot(
+        slow.std() / len(slow) ** 0.5, fast.std() / len(fast) ** 0.5
+    )
+
+
+def test_the_literal_reading_of_the_search_is_the_model_of_the_library() -> None:
+    means = Reading().means(4_000, 1)
+    for mean, error, linked in zip(means[:2], means[2:], (False, True), strict=True):
+        fast = participation.forest_fire().counts(linked=linked, runs=10_000)
+        assert abs(mean - fast.mean()) < 4.5 * np.hypot(error, fast.std() / len(fast) ** 0.5)
+    every = list(readings())
+    assert len(set(every)) == len(every)
+    assert [str(reading) for reading in every if reading.departures == 0] == ["literal"]
+    assert str(Reading(number=1, depth=0, nodes=60)).count(",") == 2
+
+
+def test_the_loss_for_participation_has_the_interval_of_the_difference() -> None:
+    found = participation.Effect(without=10.0, linked=50.0, runs=100, deviation=5.0)
+    low, high = found.epsilon_interval(1.0)
+    assert low < found.epsilon(1.0) < high
+    assert 1 / low == pytest.approx(found.interval[1])
+    assert participation.Effect(0.0, 1.0, 5, 0.0).epsilon_interval(0.5) == (0.5, 0.5)
 
 
 @pytest.mark.parametrize(
