@@ -35,7 +35,7 @@ from policygraph.model.policy import Policy, check_kinds
 from policygraph.model.queries.base import Query
 from policygraph.output import replacing
 from policygraph.sensitivity.proofs import CUT_SHORT, shared_proofs
-from policygraph.ties import ranked
+from policygraph.ties import figures, ranked
 
 Make = Callable[[Query, Policy, Loss], Calibrated]
 
@@ -215,9 +215,12 @@ class Comparison:
 def _shown(value: float | None, spread: float | None = None) -> str:
     if value is None:
         return "-"
+    # Settled first: a figure that ends in a 5 must not be rounded by the last digits of a float.
     if not spread:
-        return f"{value:.4g}"
-    return f"{value:.4g} ± " + (f"{spread:.2g}" if spread < 10 or spread >= 10_000 else f"{spread:.0f}")
+        return f"{figures(value):.4g}"
+    return f"{figures(value):.4g} ± " + (
+        f"{spread:.2g}" if spread < 10 or spread >= 10_000 else f"{spread:.0f}"
+    )
 
 
 def standard_methods(

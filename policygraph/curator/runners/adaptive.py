@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from policygraph.errors import RefusedError
 from policygraph.mechanisms.adaptive.mechanism import ALL_ONES, CHOICE, AdaptiveNoise, Levels
 from policygraph.mechanisms.adaptive.plan import UNITS, Choosing, Measuring
 from policygraph.model.loss import Epsilon
+
+MOST = 1 << 61
+"""What estimates of the cells of a table may sum to; counts sum to less as well (``AdaptiveNoise.reach``), so that differences fit into 64 bits."""
 
 
 def draw(ready: AdaptiveNoise, data: Histogram, rng: Rng, n: int) -> list[Ints]:
@@ -60,7 +64,7 @@ def choose(ready: AdaptiveNoise, step: Choosing, tables: Mapping[int, Ints], rng
         proof = ready.score_proofs[mask]
         proof.check_made_for(ready.table_queries[mask], ready.policy)
         moved = max(moved, weight * proof.power)
-        scores.append(weight * (int(np.abs(tables[mask] - estimate).sum()) - penalty))
+        scores.append(index(weight) * (apart(tables[mask], estimate) - index(penalty)))
     below = max(scores) - np.array(scores, dtype=object)
     levels = sorted(set(below.tolist()))
     counts = tuple(int((below == d).sum()) for d in levels)
@@ -68,6 +72,20 @@ def choose(ready: AdaptiveNoise, step: Choosing, tables: Mapping[int, Ints], rng
     level = int(_thresholds(chances).draw(1, rng)[0]) if len(levels) > 1 else 0
     members = np.flatnonzero(below == levels[level])
     return int(members[uniform(len(members), 1, rng)[0]])
+
+
+def apart(table: Ints, estimate: Ints) -> int:
+    """The sum of absolute differences of a table and whole numbers, exactly: no sum is too large, and nothing is rounded, whatever the numbers are.
+
+    Examples
+    --------
+    >>> apart(np.array([3, 0]), np.array([1, 2**62]))
+    1152921504606846978
+    """
+    if estimate.shape != table.shape or estimate.dtype != np.int64:
+        raise RefusedError("an estimate of another shape, or not in whole numbers.", code="adaptive.estimate")
+    most = MOST // max(1, table.size)
+    return int(np.abs(table - np.clip(estimate, -most, most)).sum())
 
 
 @lru_cache(maxsize=16)

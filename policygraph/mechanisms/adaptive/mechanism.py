@@ -19,8 +19,10 @@ import numpy as np
 from policygraph.distributions.enclosure import Weights, exp_neg
 from policygraph.distributions.integers import NOTHING, Distribution
 from policygraph.distributions.noise import MAX_SCALE, MAX_SIGMA_SQUARED
+from policygraph.distributions.replay import Replay
 from policygraph.effort import SECOND
 from policygraph.errors import InputError, RefusedError
+from policygraph.estimation.errors import Seen, bounded, runs_for, simulated
 from policygraph.estimation.graphical.model import Evidence, Model, fit
 from policygraph.estimation.graphical.tree import JunctionTree
 from policygraph.exact import show
@@ -46,6 +48,8 @@ PROOF = 2 * SECOND
 """Units of work for the sensitivity of one table: there are many, and a bound will do."""
 FINAL = 400
 """Steps of the fit that is published."""
+MOST_RUNS, SIMULATED, REFITTED = 20, 1 << 20, 100
+"""Errors of measured tables are simulated in at most so many runs, of at most so many cells in all, each a fit of at most so many steps from the published model."""
 ALL_ONES, CHOICE = -1, -2
 """Marks in an output: the tables of one attribute together, and a choice."""
 
@@ -178,10 +182,15 @@ class AdaptiveNoise(Calibrated):
 
     def noise_of(self, mask: int, share: int) -> tuple[float, float]:
         """Mean absolute value and variance of the noise of a table for a share of the loss, for plans and reports."""
-        parameter = float(self.parameter_of(self.proofs[mask], share))
+        parameter = self._whole_parameters[mask] * UNITS / share
         return mean_reach(self.loss, parameter), (
             2 * parameter**2 if isinstance(self.loss, Epsilon) else parameter
         )
+
+    @cached_property
+    def _whole_parameters(self) -> dict[int, float]:
+        """What :meth:`parameter_of` is for all of the loss, as floats: plans ask often."""
+        return {mask: float(self.parameter_of(proof, UNITS)) for mask, proof in self.proofs.items()}
 
     def reach_of(self, share: float) -> float:
         """Mean absolute value of noise for a (part of a) unit of the loss and a sensitivity of the first tables."""
@@ -241,6 +250,10 @@ class AdaptiveNoise(Calibrated):
         widest = max((self.parameter_of(proof, 1) for proof in self.proofs.values()), default=Fraction(0))
         return 128 * (int(widest) + 1) if isinstance(self.loss, Epsilon) else 24 * (isqrt(int(widest)) + 1)
 
+    def reach(self, records: int) -> int:
+        weighted = 0 if self.first is None else self.first.most_answer(records)
+        return max(super().reach(records), weighted + self.most_noise())
+
     def factor(self, part: int) -> Fraction:
         return Fraction(1)
 
@@ -292,7 +305,7 @@ class AdaptiveNoise(Calibrated):
         model = self.model(points)
         exact = {piece.mask: piece.counts for piece in self.exact_evidence(points)}
         tables = [exact[mask] if mask in exact else model.table(mask).ravel() for mask in self.published]
-        errors = self._bounds(points, tables, model)
+        errors = self._stated(points, tables, model)
         made = self.released(np.concatenate(tables), randomness, errors)
         taken = [
             {"table": list(self.lattice.names(code)), "share": str(Fraction(share, UNITS))}
@@ -321,44 +334,117 @@ class AdaptiveNoise(Calibrated):
 
     def errors_of(self, points: Any) -> Sequence[Errors]:
         model = self.model(points)
-        return self._bounds(points, [model.table(mask).ravel() for mask in self.published], model)
+        return self._stated(points, [model.table(mask).ravel() for mask in self.published], model)
 
-    def _bounds(self, points: Ints, tables: Sequence[Floats], model: Model) -> list[Errors]:
-        """Bounds that hold whatever the model leaves out: from the measured table itself, or from those of single attributes."""
-        measured: dict[int, list[tuple[Floats, int]]] = {}
+    def _stated(self, points: Ints, tables: Sequence[Floats], model: Model) -> list[Errors]:
+        """Errors of the published tables: simulated where a noisy table shows what the model misses, bounded by those of single attributes elsewhere."""
+        made: list[Errors] = []
+        seen: dict[int, Seen] = {}
+        measured = self._measured(points)
+        for place, (mask, table) in enumerate(zip(self.published, tables, strict=True)):
+            if any(mask & ~known == 0 for known in self.known):
+                made.append(Errors(0.0, 0.0, "exact"))
+                continue
+            made.append(self._from_single(mask, table, points))
+            beside = self._beside(mask, measured)
+            if beside is not None:
+                seen[place] = Seen.of(table, *beside)
+        for place, errors in self._simulated(points, seen, model).items():
+            # A table that was measured with next to nothing of the loss is known better from single attributes.
+            if float(np.sum(errors.within_95)) < float(np.sum(made[place].within_95)):
+                made[place] = errors
+        return made
+
+    def _measured(self, points: Ints) -> dict[int, list[tuple[Floats, int]]]:
+        """What was measured of each chosen table, with its share of the loss."""
+        out: dict[int, list[tuple[Floats, int]]] = {}
         for code, share, numbers in self.read(points):
             if code not in (ALL_ONES, CHOICE):
-                measured.setdefault(code, []).append((numbers.astype(np.float64), share))
-        return [
-            self._bound(mask, table, measured, points)
-            for mask, table in zip(self.published, tables, strict=True)
-        ]
+                out.setdefault(code, []).append((numbers.astype(np.float64), share))
+        return out
 
-    def _bound(
-        self, mask: int, table: Floats, measured: dict[int, list[tuple[Floats, int]]], points: Ints
-    ) -> Errors:
-        if any(mask & ~known == 0 for known in self.known):
-            return Errors(0.0, 0.0, "exact")
+    def _beside(
+        self, mask: int, measured: dict[int, list[tuple[Floats, int]]]
+    ) -> tuple[Floats, float, float] | None:
+        """Unbiased counts of a table from the best measurement that contains it, their deviation, and a range at a shared chance; None where there is none."""
         found = [code for code in measured if mask & ~code == 0]
-        if found:
-            code = min(found, key=lambda c: (self.size(c) / max(share for _, share in measured[c]), c))
-            numbers, share = max(measured[code], key=lambda pair: pair[1])
-            return self._from_measured(
-                mask, table, code, numbers, share, sum(len(measured[c]) for c in found)
-            )
-        return self._from_single(mask, table, points)
-
-    def _from_measured(
-        self, mask: int, table: Floats, code: int, numbers: Floats, share: int, times: int
-    ) -> Errors:
-        """A published count is as far from the truth as from the measured one, and that from the truth."""
-        summed = _summed(self.lattice, numbers, code, mask)
+        if not found:
+            return None
+        code = min(found, key=lambda c: (self.size(c) / max(share for _, share in measured[c]), c))
+        numbers, share = max(measured[code], key=lambda pair: pair[1])
         factor = self.size(code) / self.size(mask)
         parameter = float(self.parameter_of(self.proofs[code], share))
-        off = np.abs(table - summed)
-        reach = self._reach(factor, parameter, 0.05 / times)
-        deviation = sqrt(self.noise_of(code, share)[1] * factor)
-        return Errors(off + deviation, off + reach, "bound")
+        times = 1 + sum(len(measured[c]) for c in found)
+        summed = _summed(self.lattice, numbers, code, mask)
+        return (
+            summed,
+            sqrt(self.noise_of(code, share)[1] * factor),
+            self._reach(factor, parameter, 0.05 / times),
+        )
+
+    def _simulated(self, points: Ints, seen: dict[int, Seen], model: Model) -> dict[int, Errors]:
+        """Errors of measured tables: the same steps with public noise around the model, and the model fitted again.
+
+        Tables whose noise is of the same size, up to a factor of two, share what is simulated.
+        """
+        cells = sum(each.values.size for each in seen.values())
+        runs = min(MOST_RUNS, runs_for(cells), SIMULATED // (model.tree.cells + cells))
+        if not seen or not runs:
+            return {place: bounded(each) for place, each in seen.items()}
+        replay, masks = Replay(self.mechanism, points), {place: self.published[place] for place in seen}
+        again: list[dict[int, tuple[Floats, Floats]]] = []
+        for _ in range(runs):
+            drawn = self._redrawn(points, model, replay)
+            fitted = fit(self.shape, self.evidence(drawn), strength=ENTROPY, start=model, steps=REFITTED)
+            beside = {place: self._beside(mask, self._measured(drawn)) for place, mask in masks.items()}
+            again.append(
+                {
+                    place: (fitted.table(masks[place]).ravel(), found[0])
+                    for place, found in beside.items()
+                    if found is not None
+                }
+            )
+        alike: dict[int, list[int]] = {}
+        for place, each in seen.items():
+            alike.setdefault(round(log(float(each.deviation[0]), 2)), []).append(place)
+        out: dict[int, Errors] = {}
+        for places in alike.values():
+            values, unbiased, deviation, width = (
+                np.concatenate([getattr(seen[place], name) for place in places])
+                for name in ("values", "unbiased", "deviation", "width")
+            )
+            whole = Seen(values, unbiased, deviation, width)
+            drawn_values = (
+                (
+                    np.concatenate([run[place][0] for place in places]),
+                    np.concatenate([run[place][1] for place in places]),
+                )
+                for run in again
+            )
+            made = simulated(whole, drawn_values)
+            cuts = np.cumsum([seen[place].values.size for place in places])[:-1]
+            parts = zip(np.split(made.deviation, cuts), np.split(made.within_95, cuts), strict=True)
+            out |= {place: Errors(*pair, made.basis) for place, pair in zip(places, parts, strict=True)}
+        return out
+
+    def _redrawn(self, points: Ints, model: Model, replay: Replay) -> Ints:
+        """An output of the same steps, had the model been the truth; with public noise."""
+        out = points.copy()
+        at = sum(self.size(mask) for mask in self.known)
+        for code, share, numbers in self.read(points):
+            at += 2
+            if code != CHOICE:
+                if code == ALL_ONES and self.first is not None:
+                    parts = zip(self.ones, self.first.weights, strict=True)
+                    mean = np.concatenate(
+                        [model.table(mask).ravel() * float(weight) for mask, weight in parts]
+                    )
+                else:
+                    mean = model.table(code).ravel()
+                noise = noise_for(self.loss, self.parameter_of(self.proofs[code], share))
+                out[at : at + len(numbers)] = np.rint(mean) + replay.draws(noise, (len(numbers),))
+            at += len(numbers)
+        return out
 
     def _reach(self, factor: float, parameter: float, chance: float) -> float:
         """What a sum of ``factor`` noises stays within but for a chance."""
@@ -371,7 +457,7 @@ class AdaptiveNoise(Calibrated):
     def _from_single(self, mask: int, table: Floats, points: Ints) -> Errors:
         """A count is at most that of each single attribute, and at least what these leave of the total (Fréchet's bounds)."""
         axes = self.lattice.axes(mask)
-        single = self._singles(points, len(axes) + 1)
+        single = self._singles(points, len(axes) + 2)
         shape = self.lattice.shape(mask)
         total = min((high.sum() for _, high in single.values()), default=float("inf"))
         lower, upper = np.full(shape, -total * (len(axes) - 1)), np.full(shape, total)
@@ -428,7 +514,8 @@ class AdaptiveNoise(Calibrated):
             f"that no measured table shows are left out. The model has at most {self.cells:,} cells in its cliques."
         )
         lines.append(
-            "Stated ranges are bounds: from the noisy table itself where it was measured, else from the tables of single attributes, and then wide."
+            "Of tables that were measured, or are sums of such, errors are simulated: public noise around the model, and the model fitted again. Of the others no noisy number shows what "
+            "the model leaves out: their ranges are bounds that follow from the tables of single attributes, and wide."
         )
         return lines
 
@@ -451,7 +538,7 @@ class AdaptiveCube(Mechanism):
 
     Notes
     -----
-    The published tables are consistent and non-negative. Dependences that were not measured are left out, so that errors are stated as bounds.
+    The published tables are consistent and non-negative. Dependences that were not measured are left out, so that the errors of tables that no measured one contains are stated as bounds, which are wide.
 
     Examples
     --------

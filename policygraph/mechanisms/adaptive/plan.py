@@ -30,6 +30,8 @@ TENTH = 10
 """One over the share of a round that is spent on choosing."""
 PARTS = 4
 """A round takes at most one over this of what is left."""
+START = 4.0
+"""At first a table is measured with one over this of the share at which more would not be worth its price."""
 END = UNITS // 16
 """What is left below this is spent in one last round."""
 HALVINGS = 16
@@ -192,7 +194,7 @@ class Plan:
         return float(2.0 ** (1 + self._order))
 
     def _price(self) -> float:
-        """What a unit of the loss is worth at first, in error: four times less is spent on each table than where its gain ends.
+        """What a unit of the loss is worth at first, in error: several times less (``START``) is spent on each table than where its gain ends.
 
         The gain of the tables of one attribute from a unit more is known without data; where these are exact, that of all candidates is taken, each with an
         equal share.
@@ -204,10 +206,10 @@ class Plan:
                 ready.uses(mask) * ready.size(mask) * ready.reach_of(share)
                 for mask, share in zip(ready.ones, shares, strict=True)
             )
-            return 4 ** (1 + self._order) * self._order * error / FIRST
+            return float(START ** (1 + self._order) * self._order * error / FIRST)
         each = max(1, UNITS // max(1, len(ready.candidates)))
         error = sum(ready.size(mask) * ready.noise_of(mask, each)[0] for mask in ready.candidates)
-        return 4 ** (1 + self._order) * self._order * error / UNITS
+        return float(START ** (1 + self._order) * self._order * error / UNITS)
 
     def _round(
         self, model: Model, evidence: Sequence[Evidence], left: int, price: float, last: bool
