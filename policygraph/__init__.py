@@ -15,6 +15,7 @@ from policygraph.version import __version__
 if TYPE_CHECKING:
     from policygraph import attacks, extend
     from policygraph.api import expected_error, release
+    from policygraph.attacks.lint import attack
     from policygraph.audit import audit
     from policygraph.compare import compare
     from policygraph.curator.counting.reading import Files
@@ -92,6 +93,7 @@ _WHERE = {
         "RefusedError",
     ],
     "policygraph.curator.online": ["OnlineAnswer", "OnlineCube"],
+    "policygraph.attacks.lint": ["attack"],
     "policygraph.audit": ["audit"],
     "policygraph.compare": ["compare"],
     "policygraph.curator.counting.reading": ["Files"],
@@ -214,6 +216,7 @@ __all__ = [
     "TransformedGaussian",
     "TransformedLaplace",
     "__version__",
+    "attack",
     "attacks",
     "audit",
     "compare",

@@ -1,6 +1,35 @@
-"""What an attacker learns: estimates from public facts and noisy answers, and traces of participation in networks."""
+"""What an attacker learns: estimates, odds and games from public facts and noisy answers, and traces of participation in networks.
+
+Start at :func:`attack`, which says it on one page.
+"""
 
 from policygraph.attacks import participation
 from policygraph.attacks.linear import Reconstruction, reconstruct
+from policygraph.attacks.lint import Attack, attack
+from policygraph.attacks.odds import (
+    EffectiveEpsilon,
+    LogOdds,
+    Posterior,
+    effective_epsilon,
+    fibre,
+    log_odds,
+    posterior,
+)
+from policygraph.attacks.unstated import UnstatedFact, unstated_facts
 
-__all__ = ["Reconstruction", "participation", "reconstruct"]
+__all__ = [
+    "Attack",
+    "EffectiveEpsilon",
+    "LogOdds",
+    "Posterior",
+    "Reconstruction",
+    "UnstatedFact",
+    "attack",
+    "effective_epsilon",
+    "fibre",
+    "log_odds",
+    "participation",
+    "posterior",
+    "reconstruct",
+    "unstated_facts",
+]

@@ -83,6 +83,11 @@ class Reconstruction:
             return int(sizes[~known].sum())
         return int(self._basis.shape[1])
 
+    @property
+    def uniform(self) -> bool:
+        """Whether every cell has the same variance: facts and queries are whole tables."""
+        return self._closed
+
     def variance(self, cells: Any = None) -> Floats:
         """Variance of the best estimate of some cells, by index (all by default); infinite where the answers do not tell.
 

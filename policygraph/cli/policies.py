@@ -1,4 +1,4 @@
-"""Commands about a policy file, without data: check, sensitivity, verify, schema, explain, compare, audit."""
+"""Commands about a policy file: check, sensitivity, verify, schema, explain, compare, audit, attack."""
 
 from __future__ import annotations
 
@@ -55,6 +55,10 @@ def register(app: typer.Typer) -> None:
         short_help="Look for leaks with made-up neighbouring tables.",
         epilog="Example: policygraph audit policies/census-margins.toml --epsilon 1 --samples 100000",
     )(audit)
+    app.command(
+        short_help="What somebody who knows the public facts learns from plain noise.",
+        epilog="Example: policygraph attack policies/census-margins.toml --epsilon 1",
+    )(attack)
 
 
 def check(file: str = POLICY_FILE, as_json: bool = AS_JSON) -> None:
@@ -361,3 +365,52 @@ def audit(
         typer.echo(cut_short_text(report, proofs))
     if not report.passed:
         raise typer.Exit(LEAK)
+
+
+def attack(
+    file: str = POLICY_FILE,
+    epsilon: str = typer.Option("1", "--epsilon", help="Privacy loss that both releases are scaled for."),
+    data: str | None = typer.Option(
+        None,
+        "--data",
+        help="FOR THE CURATOR: look for facts in the data that nobody stated. The output is then not to be published.",
+    ),
+    plot: Path | None = typer.Option(None, "--plot", help="Draw both releases into this picture."),
+    time_limit: float | None = TIME_LIMIT,
+    as_json: bool = AS_JSON,
+) -> None:
+    """What somebody who knows the public facts learns from plain differential privacy, and what under this policy.
+
+    Without --data no data is read. With it facts are looked for in the true counts, and what is found has no noise: it is for the curator only.
+    """
+    from policygraph.attacks import attack as make
+    from policygraph.attacks.unstated import CURATOR_ONLY
+
+    read, query = one_query(file)
+    loss = as_fraction(epsilon, "epsilon")
+    if plot is not None:
+        from policygraph.model.graphs.drawing import check_picture
+
+        check_picture(plot)
+    if data is not None:
+        typer.echo(CURATOR_ONLY, err=True)
+    with stage("attacking") as tell:
+        made = make(
+            query,
+            read.policy,
+            loss,
+            None if data is None else data_files(read, data),
+            columns=read.columns,
+            edges=read.edges,
+            time_limit=time_limit,
+            progress=tell,
+        )
+    if plot is not None:
+        with writing(plot):
+            made.plot(plot)
+    if as_json:
+        print_json(made.to_dict() | ({} if plot is None else {"plot": str(plot)}))
+        return
+    typer.echo(str(made))
+    if plot is not None:
+        typer.echo(f"drawn: {plot}")

@@ -1,0 +1,492 @@
+"""One page on what an attacker learns, for somebody who decides. Owns :func:`attack` and :class:`Attack`.
+
+Numbers that need no data: the loss of a plain release against somebody who knows the stated facts, what the best linear estimate finds, and what further
+published tables would cost. With data, for the curator: facts that nobody stated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from math import inf, isfinite, sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from policygraph.attacks.linear import reconstruct
+from policygraph.attacks.odds import EffectiveEpsilon, certainty, check_facts, effective_epsilon
+from policygraph.attacks.unstated import CURATOR_ONLY, UnstatedFact, unstated_facts
+from policygraph.distributions.noise import Noise
+from policygraph.effort import SECOND
+from policygraph.errors import InputError, PolicyGraphError
+from policygraph.exact import Exact, show
+from policygraph.model.constraints import Constraint, Cuboid, Degrees, Total
+from policygraph.model.domain import Network
+from policygraph.model.policy import Policy
+from policygraph.model.queries.base import Query
+from policygraph.model.queries.network_statistics import NetworkStatistic
+from policygraph.model.system import describe
+from policygraph.output import replacing
+from policygraph.sensitivity.certificate import Sensitivity
+from policygraph.sensitivity.proofs import CUT_SHORT, proved, shared_proofs
+
+__all__ = ["Attack", "Further", "attack"]
+
+EACH = 2 * SECOND
+"""Units of work for the sensitivity under each further fact, of which there are many."""
+MOST_FURTHER = 12
+"""Most further tables whose cost is computed."""
+SURE = 0.25
+"""A normal error with at most this deviation is below one half in 95 % of cases: then rounding gives the true count."""
+
+
+@dataclass(frozen=True)
+class Further:
+    """What would change if one more fact were public.
+
+    Attributes
+    ----------
+    fact
+        The fact.
+    sensitivity
+        Of the release under the policy with the fact; None where it could not be computed, with the reason in ``refusal``.
+    effective
+        Loss of the plain release against somebody who knows it, too.
+    noise
+        Noise under the policy with the fact, as a multiple of the noise now.
+    """
+
+    fact: str
+    sensitivity: Sensitivity | None
+    effective: Fraction | None
+    noise: Fraction | None
+    refusal: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain form."""
+        found = self.sensitivity
+        return {
+            "fact": self.fact,
+            "sensitivity": None if found is None else float(found.value),
+            "kind": None if found is None else found.kind,
+            "effective_epsilon_without_facts": None if self.effective is None else float(self.effective),
+            "noise_factor": None if self.noise is None else float(self.noise),
+            "refusal": self.refusal,
+        }
+
+    def __str__(self) -> str:
+        found = self.sensitivity
+        if found is None:
+            return f"{self.fact}: {self.refusal}"
+        if not found.power:
+            return f"{self.fact}: it would determine all that is released"
+        told = (
+            ""
+            if self.effective is None
+            else f"; a plain release would lose {'' if found.exact else 'up to '}epsilon = {show(self.effective)}"
+        )
+        if self.noise is None:
+            return f"{self.fact}: needs noise where none is needed now{told}"
+        if not found.exact:
+            least = self.noise * found.lower / found.value
+            return f"{self.fact}: needs {float(least):.3g} to {float(self.noise):.3g} times the noise of now{told}"
+        cost = "the same noise" if self.noise == 1 else f"{float(self.noise):.3g} times the noise of now"
+        return f"{self.fact}: needs {cost}{told}"
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What somebody who knows the public facts learns from a plain release, and from one under the policy.
+
+    Attributes
+    ----------
+    query, policy
+        What is released under what.
+    losses
+        Effective losses and the two sensitivities.
+    plain_deviation, policy_deviation
+        Standard deviation of the attacker's best linear estimate of the cell that it tells best, from the plain release and under the policy; None where it was not computed.
+    cell
+        That cell.
+    known_cells
+        Cells that the facts alone determine, which no noise could protect.
+    further
+        What more facts would cost.
+    unstated
+        Facts that the data satisfy and nobody stated; for the curator only. None without data.
+    note
+        Why a number is missing.
+    cut_short
+        Whether a limit in seconds ended a search.
+    """
+
+    query: Query
+    policy: Policy
+    losses: EffectiveEpsilon
+    plain_deviation: float | None
+    policy_deviation: float | None
+    cell: int | None
+    known_cells: int
+    further: tuple[Further, ...]
+    unstated: tuple[UnstatedFact, ...] | None = None
+    note: str = ""
+    cut_short: bool = False
+
+    @property
+    def pair(self) -> dict[str, Any] | None:
+        """The two data sets that the release must not tell apart and a plain one does; None where nothing can change."""
+        found = self.losses.known.witness
+        if found is None:
+            return None
+
+        def table(rows: tuple[tuple[int, int], ...]) -> list[dict[str, Any]]:
+            return [{"cell": list(self.query.cell(c)), "index": c, "count": x} for c, x in rows]
+
+        return {"before": table(found.before), "after": table(found.after)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain form."""
+        losses = self.losses
+        made: dict[str, Any] = {
+            "epsilon": float(losses.epsilon),
+            "effective_epsilon_without_facts": float(losses.without_facts),
+            "effective_epsilon_without_facts_lower": float(losses.without_facts_lower),
+            "effective_epsilon": float(losses.with_facts),
+            "effective_epsilon_lower": float(losses.with_facts_lower),
+            "exact": losses.exact,
+            "certainty_without_facts": certainty(losses.without_facts_lower),
+            "certainty": certainty(losses.with_facts),
+            "sensitivity_without_facts": float(losses.plain.value),
+            "sensitivity": float(losses.known.value),
+            "worst_cell_deviation": self.plain_deviation,
+            "worst_cell_deviation_under_policy": self.policy_deviation,
+            "worst_cell": None if self.cell is None else list(self.query.cell(self.cell)),
+            "known_cells": self.known_cells,
+            "pair": self.pair,
+            "further": [each.to_dict() for each in self.further],
+            "note": self.note or None,
+            **({"cut_short": True} if self.cut_short else {}),
+        }
+        if self.unstated is not None:
+            made["unstated"] = {
+                "warning": CURATOR_ONLY,
+                "facts": [
+                    {
+                        "words": fact.words,
+                        "kind": fact.kind,
+                        "fact": None if fact.constraint is None else fact.constraint.to_spec(),
+                        "chance": fact.chance,
+                    }
+                    for fact in self.unstated
+                ],
+            }
+        return made
+
+    def __str__(self) -> str:
+        losses = self.losses
+        most = "" if losses.exact else "up to "
+        lines = [CUT_SHORT] if self.cut_short else []
+        lines += [
+            f"What somebody learns who knows: {', '.join(describe(f, self.policy.domain) for f in self.policy.constraints[:6])}"
+            + (
+                f" and {len(self.policy.constraints) - 6} more facts"
+                if len(self.policy.constraints) > 6
+                else ""
+            ),
+            "",
+            f"Plain differential privacy at epsilon = {show(losses.epsilon)} (noise for {_plainly(self.policy)}; facts not considered):",
+            f"  really loses {most}epsilon = {show(losses.without_facts)}"
+            + ("" if losses.exact else f", and at least {show(losses.without_facts_lower)}")
+            + f": from 50 : 50 this person can become {_percent(certainty(losses.without_facts_lower))} sure which of two data sets is the true one.",
+            *self._estimate("  ", self.plain_deviation),
+            "",
+            f"Under this policy at epsilon = {show(losses.epsilon)}:",
+            f"  loses at most epsilon = {show(losses.with_facts)}: at most {_percent(certainty(losses.with_facts))} sure.",
+            *self._estimate("  ", self.policy_deviation),
+        ]
+        if losses.known.power:
+            factor = losses.known.value / losses.plain.value if losses.plain.value else Fraction(0)
+            lines.append(f"  The price: {float(factor):.3g} times the noise on each number.")
+        if losses.known.witness is not None:
+            before, after = losses.known.witness.before, losses.known.witness.after
+            lines += [
+                "",
+                "Two data sets with the same public facts that must look alike:",
+                f"  {losses.known._show_table(before)}",
+                f"  {losses.known._show_table(after)}",
+            ]
+        if self.known_cells:
+            lines += ["", f"The facts alone determine {self.known_cells:,} cells: no noise protects these."]
+        if self.further:
+            lines += [
+                "",
+                "If one more table were published exactly:",
+                *(f"  {each}" for each in self.further),
+            ]
+        if self.unstated is not None:
+            lines += ["", CURATOR_ONLY]
+            lines += [f"  {fact.words}" for fact in self.unstated] or [
+                "  none was found among tables of one and two attributes."
+            ]
+        if self.note:
+            lines += ["", self.note]
+        return "\n".join(lines)
+
+    def _estimate(self, indent: str, deviation: float | None) -> list[str]:
+        if deviation is None or self.cell is None or not isfinite(deviation):
+            return []
+        name = ", ".join(str(label) for label in self.query.cell(self.cell))
+        text = f"{indent}The best linear estimate of the count of ({name}) is off by {deviation:.3g} records (standard deviation)"
+        if deviation <= SURE:
+            return [f"{text}: rounded, it is the true count in at least 95 of 100 cases."]
+        return [f"{text}."]
+
+    def plot(self, target: str | Path) -> None:
+        """Draw both releases side by side into a picture file: how sure, and how well a count is known.
+
+        Raises
+        ------
+        InputError
+            When matplotlib is missing, or the file cannot be a picture.
+        """
+        from policygraph.model.graphs.drawing import check_picture
+
+        check_picture(target)
+        from matplotlib.figure import Figure
+
+        red, green = "#c0392b", "#1e8449"
+        figure = Figure(figsize=(11, 4.2), layout="constrained")
+        left, right = figure.subplots(1, 2, width_ratios=[1, 1.25])
+        losses = self.losses
+        bars = [
+            ("plain noise,\nas promised", certainty(losses.epsilon), "#95a5a6", losses.epsilon),
+            (
+                "plain noise, against\nwho knows the facts",
+                certainty(losses.without_facts_lower),
+                red,
+                losses.without_facts_lower,
+            ),
+            ("under this policy", certainty(losses.with_facts), green, losses.with_facts),
+        ]
+        for at, (_, sure, colour, loss) in enumerate(bars):
+            left.bar(at, 100 * sure - 50, bottom=50, color=colour, width=0.62)
+            left.text(
+                at,
+                100 * sure + 0.8,
+                f"{_percent(sure)}\nε = {show(loss) if len(show(loss)) < 9 else format(float(loss), '.4g')}",
+                ha="center",
+                va="bottom",
+            )
+        left.set_xticks(range(3), [name for name, *_ in bars])
+        left.set_ylim(50, 112)
+        left.set_yticks(range(50, 101, 10), [f"{x} %" for x in range(50, 101, 10)])
+        left.set_title("How sure can somebody become\nwho starts from 50 : 50?")
+        left.spines[["top", "right"]].set_visible(False)
+        self._draw_estimates(right, red, green)
+        with replacing(target) as draft:
+            figure.savefig(draft, dpi=150)
+
+    def _draw_estimates(self, axes: Any, red: str, green: str) -> None:
+        axes.spines[["top", "right", "left"]].set_visible(False)
+        axes.set_yticks([])
+        name = "" if self.cell is None else ", ".join(str(label) for label in self.query.cell(self.cell))
+        if not self.plain_deviation or not self.policy_deviation or not isfinite(self.plain_deviation):
+            axes.set_xticks([])
+            axes.text(
+                0.5,
+                0.5,
+                self.note or "the facts leave nothing to estimate",
+                ha="center",
+                va="center",
+                wrap=True,
+            )
+            axes.set_title("How well is a count known?")
+            return
+        wide = 3.2 * min(max(self.plain_deviation, 1.0) * 4, self.policy_deviation)
+        at = np.linspace(-wide, wide, 1201)
+        for deviation, colour, text in (
+            (self.plain_deviation, red, f"plain noise: off by {self.plain_deviation:.3g}"),
+            (self.policy_deviation, green, f"under this policy: off by {self.policy_deviation:.3g}"),
+        ):
+            height = np.exp(-0.5 * (at / deviation) ** 2)
+            axes.fill_between(at, height, color=colour, alpha=0.35, linewidth=0)
+            axes.plot(at, height, color=colour, label=text)
+        axes.axvline(0, color="black", linewidth=0.8)
+        axes.set_ylim(0, 1.25)
+        axes.set_xlabel("records off the true count (drawn with a normal shape, equal heights)")
+        axes.set_title(f"How well does the attacker know the count\nof ({name})?")
+        axes.legend(loc="upper right", frameon=False)
+
+
+def _percent(share: float) -> str:
+    """A probability for people: never rounded up to certainty."""
+    return f"{100 * share:.1f} %" if share < 0.999 else "more than 99.9 %"
+
+
+def _plainly(policy: Policy) -> str:
+    if policy.graph is not None:
+        return "one record along the policy graph"
+    return f"one {'edge' if isinstance(policy.domain, Network) else 'record'} more or less"
+
+
+def attack(
+    query: Query,
+    policy: Policy,
+    epsilon: Exact,
+    data: Any = None,
+    *,
+    columns: Any = None,
+    edges: Any = None,
+    time_limit: float | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Attack:
+    """Say what somebody who knows the public facts learns from a plain release, and what under the policy.
+
+    Parameters
+    ----------
+    query, policy
+        What is released, and the facts.
+    epsilon
+        The loss of both releases, Laplace noise on every answer.
+    data
+        For the curator: the data, to look for facts that nobody stated. What is found has no noise and is not to be published.
+    columns, edges
+        How to read the data; as for :func:`policygraph.release`.
+    time_limit
+        Seconds for all searches, where a limit in time is wanted; a result that it cut short says so.
+    progress
+        Called with a few words before each step.
+
+    Returns
+    -------
+    Attack
+        Printed as a page in words; ``plot`` draws it, ``to_dict`` is its plain form.
+
+    Raises
+    ------
+    InputError
+        When the policy states no public fact, or the query is not one of counts.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"r": 16})
+    >>> chain = pg.Policy(domain, constraints=[pg.count({"r": [i, i + 1]}) for i in range(15)])
+    >>> found = attack(pg.queries.identity(domain), chain, 1)
+    >>> found.losses.without_facts, found.losses.with_facts
+    (Fraction(16, 1), Fraction(1, 1))
+    >>> round(found.plain_deviation, 4), round(found.policy_deviation, 4)
+    (0.3536, 5.6569)
+
+    Notes
+    -----
+    The plain release has Laplace noise of scale Delta_0 / epsilon on every answer, where Delta_0 is the sensitivity without the facts; deviations are those of continuous Laplace noise, 2 scale^2. Of the cells that the facts leave open, the one that the estimate knows best
+    is shown. An attacker may do better than a linear estimate, never worse.
+    """
+    check_facts(policy)
+    if isinstance(query, NetworkStatistic) or query.needs_values:
+        raise InputError(
+            f"{query!r} is no linear query of counts: expected tables, ranges or edges.",
+            code="attacks.queries",
+        )
+    tell = progress or (lambda now: None)
+    counts = None
+    if data is not None:
+        from policygraph.curator.counting import read_data
+
+        tell("counting the records")
+        counts = read_data(data, policy, columns, edges)
+    with shared_proofs(time_limit) as proofs:
+        tell("computing the sensitivity")
+        losses = effective_epsilon(query, policy, epsilon)
+        tell("estimating the cells")
+        plain, under, cell, known, note = _estimates(query, policy, losses)
+        further = tuple(_further(query, policy, losses, tell))
+    unstated = None
+    if counts is not None:
+        tell("looking for facts that nobody stated")
+        unstated = tuple(unstated_facts(policy, counts))
+    return Attack(query, policy, losses, plain, under, cell, known, further, unstated, note, proofs.cut_short)
+
+
+def _estimates(
+    query: Query, policy: Policy, losses: EffectiveEpsilon
+) -> tuple[float | None, float | None, int | None, int, str]:
+    """Deviation of the best-known open cell from both releases, the cell, and how many cells the facts determine."""
+    scale = losses.plain.value / query.unit / losses.epsilon
+    if not scale:
+        return (
+            None,
+            None,
+            None,
+            0,
+            "No record can change what is released, so that there is nothing to estimate from.",
+        )
+    noise = Noise("Laplace", scale, 2 * float(scale) ** 2, 0)
+    try:
+        found = reconstruct(policy, query, noise)
+        variances = found.variance([0]) if found.uniform else found.variance()
+    except PolicyGraphError as refusal:
+        return None, None, None, 0, f"The best linear estimate was not computed: {refusal}"
+    tiny = 1e-12 * float(scale) ** 2
+    open_cells = np.flatnonzero(variances > tiny)
+    known = 0 if found.uniform and len(open_cells) else len(variances) - len(open_cells)
+    if not len(open_cells):
+        return None, None, None, policy.domain.size, "The facts determine every cell."
+    cell = int(open_cells[np.argmin(variances[open_cells])])
+    plain = sqrt(float(variances[cell]))
+    if not isfinite(plain):
+        return inf, inf, cell, known, "No single cell can be estimated from what is released."
+    return plain, plain * float(losses.known.value / losses.plain.value), cell, known, ""
+
+
+def _candidates(policy: Policy) -> list[Constraint]:
+    """Further tables that could be published: of one and two attributes that do not follow from the facts; over networks the total and degrees."""
+    if isinstance(policy.domain, Network):
+        sides = ("out", "in") if policy.domain.directed else ("both",)
+        made: list[Constraint] = [Total(), *(Degrees("all", side=side) for side in sides)]
+    else:
+        names = [n for n, size in zip(policy.domain.names, policy.domain.shape, strict=True) if size > 1]
+        sets = [(), *((name,) for name in names), *combinations(names, 2)]
+        made = [
+            Cuboid(*each) if each else Total()
+            for each in sets
+            if len(each) < max(2, len(policy.domain.names)) or not each
+        ]
+        made = [
+            fact
+            for fact in made
+            if not isinstance(fact, Cuboid) or len(fact.names) < len(policy.domain.names)
+        ]
+    return [fact for fact in made if not _stated(policy, fact)][:MOST_FURTHER]
+
+
+def _stated(policy: Policy, fact: Constraint) -> bool:
+    """Whether a fact follows at sight from the stated ones."""
+    both = Policy(policy.domain, policy.graph, [*policy.constraints, fact])
+    return any(each is fact for each in both.system.redundant) or fact in policy.constraints
+
+
+def _further(query: Query, policy: Policy, losses: EffectiveEpsilon, tell: Callable[[str], None]) -> Any:
+    for fact in _candidates(policy):
+        name = describe(fact, policy.domain)
+        tell(f"if {name} were public, too")
+        more = Policy(
+            policy.domain,
+            policy.graph,
+            [*policy.constraints, fact],
+            policy.strength,
+            policy.at_most_records,
+            policy.unknown,
+        )
+        try:
+            found = proved(query, more, work=EACH)
+        except PolicyGraphError as refusal:
+            yield Further(name, None, None, None, str(refusal))
+            continue
+        told = EffectiveEpsilon(losses.epsilon, losses.plain, found)
+        noise = found.value / losses.known.value if losses.known.value else None
+        yield Further(name, found, told.without_facts, noise)

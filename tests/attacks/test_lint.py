@@ -1,0 +1,125 @@
+"""The page about a policy, its command, and facts that nobody stated."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import policygraph as pg
+from policygraph.attacks import unstated_facts
+from policygraph.cli.app import run
+from policygraph.curator.histogram import Histogram
+
+CHAIN = "[domain]\nr = 8\n" + "".join(
+    f"[[public]]\ncount = {{where = {{r = [{i}, {i + 1}]}}}}\n" for i in range(7)
+)
+
+
+def test_the_command_on_a_chain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, picture = tmp_path / "chain.toml", tmp_path / "chain.png"
+    file.write_text(CHAIN)
+    assert run(["attack", str(file), "--epsilon", "1/2", "--json", "--plot", str(picture)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["effective_epsilon_without_facts"] == 4.0
+    assert found["effective_epsilon"] == 0.5
+    assert found["worst_cell_deviation"] == pytest.approx((2 / 8 / 0.25) ** 0.5, rel=1e-9)
+    assert found["worst_cell_deviation_under_policy"] == pytest.approx(8.0, rel=1e-9)
+    before, after = (
+        np.bincount(
+            [row["index"] for row in found["pair"][side]], [row["count"] for row in found["pair"][side]], 8
+        )
+        for side in ("before", "after")
+    )
+    assert np.abs(before - after).sum() == 8
+    assert np.array_equal(before[1:] + before[:-1], after[1:] + after[:-1])
+    assert picture.stat().st_size > 10_000
+    assert run(["attack", str(file)]) == 0
+    text = capsys.readouterr().out
+    assert "really loses epsilon = 8" in text
+    assert "If one more table were published exactly" in text
+
+
+def test_a_policy_without_facts_gets_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "plain.toml"
+    file.write_text("[domain]\nr = 8\n")
+    assert run(["attack", str(file), "--epsilon", "1", "--json"]) == 2
+    streams = capsys.readouterr()
+    assert json.loads(streams.out)["error"]["code"] == "attacks.no-facts"
+    assert "states no public facts" in streams.err
+    file.write_text(CHAIN)
+    assert run(["attack", str(file), "--epsilon", "-1"]) == 2
+    assert run(["attack", str(file), "--epsilon", "1", "--plot", str(tmp_path / "x.unknown")]) == 2
+
+
+def test_the_curator_is_told_what_nobody_stated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, data = tmp_path / "policy.toml", tmp_path / "data.csv"
+    file.write_text('[domain]\nsex = ["F", "M"]\npregnant = ["no", "yes"]\n[[public]]\ncuboid = ["sex"]\n')
+    data.write_text("sex,pregnant\n" + "F,no\n" * 300 + "F,yes\n" * 100 + "M,no\n" * 400)
+    assert run(["attack", str(file), "--data", str(data), "--json"]) == 0
+    streams = capsys.readouterr()
+    assert "NOT TO BE PUBLISHED" in streams.err
+    found = json.loads(streams.out)["unstated"]
+    assert "NOT TO BE PUBLISHED" in found["warning"]
+    assert found["facts"][0]["fact"] == {"zeros": [{"sex": ["M"], "pregnant": ["yes"]}]}
+    assert run(["attack", str(file), "--data", str(data)]) == 0
+    assert "sex = M always has pregnant = no" in capsys.readouterr().out
+    stated = pg.load(file)
+    domain = stated.policy.domain
+    known = pg.Policy(domain, constraints=[pg.StructuralZero([{"sex": "M", "pregnant": "yes"}])])
+    assert not unstated_facts(known, Histogram.from_vector(domain, [300, 100, 400, 0]))
+
+
+def test_counts_that_are_equal_or_rounded_are_seen_and_chance_is_not() -> None:
+    domain = pg.Domain({"a": 8, "b": 3})
+    policy = pg.Policy(domain)
+    rng = np.random.default_rng(5)
+    assert unstated_facts(policy, Histogram.from_vector(domain, rng.integers(20, 90, 24))) == []
+    design = np.full((8, 3), 0)
+    design[:, 0] = rng.integers(10, 40, 8)
+    design[:, 1] = 60 - design[:, 0]
+    design[:, 2] = 41
+    found = unstated_facts(policy, Histogram.from_vector(domain, design.ravel()))
+    assert [fact.kind for fact in found] == ["equal counts"]
+    assert found[0].constraint == pg.Cuboid("a")
+    rounded = unstated_facts(policy, Histogram.from_vector(domain, 10 * rng.integers(2, 9, 24)))
+    assert {fact.kind for fact in rounded} == {"multiples"}
+    assert not unstated_facts(policy, Histogram.from_vector(domain, np.zeros(24, dtype=np.int64)))
+
+
+def test_regular_networks_are_seen() -> None:
+    network = pg.Network(12)
+    policy = pg.Policy(network, constraints=[pg.Total()])
+    ring = np.zeros(network.size, dtype=np.int64)
+    for node in range(12):
+        ring[network.index((node, (node + 1) % 12))] = 1
+    found = unstated_facts(policy, Histogram.from_vector(network, ring))
+    assert [
+        fact.words for fact in found
+    ] == []  # one in three for each node: by chance in one of 10,000 rings
+    big = pg.Network(40)
+    ring = np.zeros(big.size, dtype=np.int64)
+    for node in range(40):
+        ring[big.index((node, (node + 1) % 40))] = 1
+    found = unstated_facts(pg.Policy(big, constraints=[pg.Total()]), Histogram.from_vector(big, ring))
+    assert [fact.kind for fact in found] == ["equal counts"]
+    assert pg.attack(pg.queries.identity(network), policy, 1).losses.without_facts == 2
+
+
+def test_facts_that_determine_everything_and_queries_that_say_nothing() -> None:
+    domain = pg.Domain({"a": 2, "b": 2})
+    policy = pg.Policy(domain, constraints=[pg.Cuboid("a", "b")])
+    found = pg.attack(pg.queries.identity(domain), policy, 1)
+    assert found.losses.without_facts == 0
+    assert found.known_cells == 4
+    assert found.pair is None
+    assert "determine every cell" in str(found)
+    one = pg.Policy(domain, constraints=[pg.Cuboid("a")])
+    margin = pg.attack(pg.queries.cuboid(domain, "b"), one, 1)
+    assert margin.plain_deviation == float("inf")
+    assert "No single cell" in str(margin)
+    with pytest.raises(pg.InputError) as raised:
+        pg.attack(pg.queries.sums(domain, [["a"]], pg.Measure("x", 0, 5)), one, 1)
+    assert raised.value.code == "attacks.queries"
