@@ -1,6 +1,7 @@
 """Tables that agree, are non-negative, whole, near in other senses, and meet every public sum to the last integer."""
 
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -448,6 +449,45 @@ def test_the_offset_is_fixed_before_the_noise_and_keeps_counts_above_zero(loss):
         np.testing.assert_allclose(shifted[mask] - straight[mask], shift * LATTICE.size(7 & ~mask), atol=1e-9)
     assert "Every count is shifted" in " ".join(ready.stages())
     assert lower_tail(0.0, "discrete Laplace", 3.0, 0.1) == 0.0
+
+
+@given(
+    st.lists(st.integers(1, 6), min_size=1, max_size=5),
+    st.sampled_from([0.7, 2.0, 5.0]),
+    st.sampled_from([0.2, 0.01, 1e-4]),
+)
+@settings(max_examples=60, deadline=None)
+def test_tails_of_listed_noises_are_bounds(weights, scale, chance):
+    """Against the distribution of the sum, noise by noise."""
+    reach = int(40 * scale) + 10
+    values = np.arange(-reach, reach + 1)
+    one = np.exp(-np.abs(values) / scale)
+    one /= one.sum()
+    total = np.ones(1)
+    for weight in weights:
+        spaced = np.zeros(2 * reach * weight + 1)
+        spaced[::weight] = one
+        total = np.convolve(total, spaced)
+    middle = (len(total) - 1) // 2
+    t = lower_tail(
+        float(np.square(weights).sum()),
+        "discrete Laplace",
+        scale,
+        chance,
+        (np.array(weights, dtype=float), np.ones(len(weights))),
+    )
+    assert total[: max(0, middle - int(np.floor(t)))].sum() <= chance
+    assert t <= lower_tail(float(np.square(weights).sum()), "discrete Laplace", scale, chance)
+
+
+def test_the_offset_of_pairs_of_twenty_attributes():
+    """A Laplace variable of the deviation of a count would need 1,056."""
+    domain = pg.Domain({f"a{at}": 2 for at in range(20)})
+    query = pg.queries.cuboids(domain, list(combinations(domain.names, 2)))
+    ready = pg.Cube("all", offset="1/100").calibrate(query, pg.Policy(domain), pg.Epsilon(1))
+    assert ready.shift * 2**18 == 938
+    spread = max(ready.factors) * ready.noise.variance
+    assert ready.shift * 2**18 > 4.2 * np.sqrt(spread)
 
 
 @pytest.mark.parametrize("count", [4, 12])

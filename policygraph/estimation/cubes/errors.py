@@ -7,7 +7,7 @@ noise is drawn: one that looked at the noise would let the noise be computed bac
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from math import ceil, log, sqrt
 from typing import Any
@@ -27,6 +27,8 @@ WIDE = 16.0
 """Laplace noise of this scale, and Gaussian noise of half this deviation, is wide: it is as good as continuous."""
 MOST_LISTED = 1 << 20
 """Most pairs of a block and a measured cuboid that are listed for one published cuboid."""
+MOST_TAILS = 4096
+"""Most published tables whose combinations of noises are listed for an offset; the others are judged by their variances."""
 MOST_INVERTED, MOST_DIFFERENT = 256, 4096
 """Most distributions of combinations that are computed for one cube, and most coefficients of one; beyond, ranges follow from variances."""
 
@@ -249,10 +251,7 @@ def joint_ranges(
         if laplace and not np.ndim(factor) and factor and len(masks) <= MOST_INVERTED:
             listed = coefficients_at(lattice, choice, known, mask, consistent=consistent)
         if listed is not None and len(listed[0]):
-            sizes, counts = listed
-            rates = np.linspace(0.02, 0.98, 49) / (parameter * sizes.max())
-            moments = -(counts * np.log1p(-((parameter * rates[:, None] * sizes) ** 2))).sum(axis=1)
-            bound = min(bound, float(np.min((moments + log(2 / chance)) / rates)) * (1 + 1e-9))
+            bound = min(bound, chernoff(listed, parameter, chance / 2))
         made.append(bound)
     return made
 
@@ -286,7 +285,13 @@ def published_errors(
     return bounded(Seen.of(values, estimate, deviation, width))
 
 
-def lower_tail(factor: float, distribution: str, parameter: float, chance: float) -> float:
+def lower_tail(
+    factor: float,
+    distribution: str,
+    parameter: float,
+    chance: float,
+    listed: tuple[Floats, Floats] | None = None,
+) -> float:
     """What the noise of a cell stays above minus, but for a small probability.
 
     Parameters
@@ -297,17 +302,56 @@ def lower_tail(factor: float, distribution: str, parameter: float, chance: float
         The noise distribution and its parameter.
     chance
         The probability, below 1.
+    listed
+        The absolute coefficients of the combination, and how often each occurs, where they are known.
+
+    Notes
+    -----
+    Noise is symmetric, so that half of what two-sided bounds leave is below. The least of the bounds of section 5 of ``docs/explanation/proofs/cubes-consistency.md``.
 
     Examples
     --------
     >>> round(lower_tail(1.0, "discrete Laplace", 10.0, 0.001), 1), round(lower_tail(4.0, "discrete Gaussian", 25.0, 0.001), 1)
-    (111.8, 37.2)
+    (64.4, 36.4)
+    >>> round(lower_tail(1.0, "discrete Laplace", 10.0, 0.001, (np.array([0.1]), np.array([100.0]))), 1)
+    53.5
     """
     if factor == 0 or distribution == "none":
         return 0.0
-    if distribution == "discrete Gaussian":
-        return sqrt(2 * factor * parameter * log(1 / chance))
-    return sqrt(2 * factor) * parameter * (1 + log(1 / chance))
+    laplace = distribution == "discrete Laplace"
+    bound = linear_within(factor, parameter, laplace=laplace, chance=min(2 * chance, 0.5))
+    if laplace:
+        bound = min(bound, sqrt(2 * factor) * parameter * (1 + log(1 / chance)))
+        if listed is not None and len(listed[0]):
+            bound = min(bound, chernoff(listed, parameter, chance))
+    return float(bound)
+
+
+def chernoff(listed: tuple[Floats, Floats], parameter: float, chance: float) -> float:
+    """What a combination of Laplace noises exceeds with at most a small probability, by Markov's inequality for its exponential.
+
+    Parameters
+    ----------
+    listed
+        The absolute coefficients, and how often each occurs.
+    parameter
+        The scale.
+    chance
+        The probability.
+
+    Notes
+    -----
+    The exponential moments are those of continuous noise, which are larger than those of discrete noise.
+
+    Examples
+    --------
+    >>> round(chernoff((np.array([1.0]), np.array([1.0])), 10.0, 0.001), 1)
+    95.2
+    """
+    sizes, counts = listed
+    rates = np.linspace(0.02, 0.98, 49) / (parameter * sizes.max())
+    moments = -(counts * np.log1p(-((parameter * rates[:, None] * sizes) ** 2))).sum(axis=1)
+    return float(np.min((moments + log(1 / chance)) / rates)) * (1 + 1e-9)
 
 
 def shift_for(
@@ -317,6 +361,7 @@ def shift_for(
     distribution: str,
     parameter: float,
     offset: Fraction,
+    listed: Callable[[int], tuple[Floats, Floats] | None] | None = None,
 ) -> float:
     """What to add to every cell of the finest table of all published attributes: a fraction, so that coarse tables are shifted by no more than they need.
 
@@ -326,6 +371,8 @@ def shift_for(
         Largest variance of a cell of each published cuboid in units of the noise variance.
     offset
         The probability with which some published count may be negative still.
+    listed
+        Gives the coefficients of the noises behind a cell of a cuboid, where they are the same for all its cells.
 
     Notes
     -----
@@ -340,15 +387,20 @@ def shift_for(
     >>> pairs = [3 << at for at in range(9)]
     >>> shift = shift_for(lattice, pairs, [1.0] * 9, "discrete Gaussian", 100.0, Fraction(1, 100))
     >>> shift, shift * 256
-    (0.16015625, 41.0)
+    (0.1484375, 38.0)
     """
     top = union(published)
     cells = sum(lattice.size(mask) for mask in published)
     chance = float(offset) / cells
-    needs = [
-        lower_tail(factor, distribution, parameter, chance) / lattice.size(top & ~mask)
-        for mask, factor in zip(published, factors, strict=True)
-    ]
-    finest = max((lattice.size(top & ~mask) for mask in published), default=1)
-    fine = 2.0 ** (finest - 1).bit_length()
-    return ceil(max(needs, default=0.0) * fine * (1 + 1e-9)) / fine
+    noise = distribution, parameter, chance
+    sums = [lattice.size(top & ~mask) for mask in published]
+    needs = [lower_tail(factor, *noise) / many for factor, many in zip(factors, sums, strict=True)]
+    need = 0.0
+    # From the largest one on, each is looked at more closely, while it would decide.
+    for tried, at in enumerate(sorted(range(len(needs)), key=lambda at: -needs[at])):
+        if needs[at] <= need:
+            break
+        closer = listed(published[at]) if listed is not None and tried < MOST_TAILS else None
+        need = max(need, lower_tail(factors[at], *noise, closer) / sums[at])
+    fine = 2.0 ** (max(sums, default=1) - 1).bit_length()
+    return ceil(need * fine * (1 + 1e-9)) / fine

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from policygraph.distributions.replay import Replay
 from policygraph.errors import InputError, RefusedError
 from policygraph.estimation.cubes.cells import Fact, facts_of, finest, union, visible
 from policygraph.estimation.cubes.errors import (
+    coefficients_at,
     joint_ranges,
     measured_numbers,
     published_errors,
@@ -143,7 +144,16 @@ class CubeNoise(BuiltOnAdditive):
         if self.finish.offset is None:
             return 0.0
         noise = self.noise.distribution, float(self.parameter)
-        return shift_for(self.lattice, self.published, self.factors.tolist(), *noise, self.finish.offset)
+        listed = partial(coefficients_at, self.lattice, self.choice, self.known, consistent=True)
+        return shift_for(
+            self.lattice,
+            self.published,
+            self.factors.tolist(),
+            *noise,
+            self.finish.offset,
+            # Public sums of cells make the coefficients of cells of one table differ.
+            None if self.facts else listed,
+        )
 
     def deviation(self, part: int) -> float | Floats:
         made: float | Floats = np.sqrt(np.asarray(self.cell_factors[part]) * self.noise.variance)
