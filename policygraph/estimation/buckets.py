@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import exp, log, sqrt
+from math import ceil, exp, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,34 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-FEWEST = 64
-"""Fewest numbers from which a factor is estimated, where there are so many: its error is then about a third at most."""
-SURE = 2.0
-"""Standard deviations by which squares must exceed their expectation before they count as evidence."""
+EXCESS = 1.0
+"""Squares that exceed those of the noise by more than this share of them are more than noise, however few they are: beyond, cells differ by more than the noise does, and leaving them out
+would cost more than keeping all of the noise."""
+ROUNDS = 8
+
+
+def fewest(cells: int, spread: float) -> int:
+    """Fewest numbers from which a factor is estimated, where there are so many.
+
+    Notes
+    -----
+    Of d squares of noise the sum has the relative deviation sqrt(spread / d), and the largest of m such sums exceeds its expectation by about sqrt(2 log m) deviations. Returned is the d
+    at which that reaches the largest excess that may be noise, for n / d groups on each of log2 n levels.
+
+    Examples
+    --------
+    >>> [fewest(cells, 6.0) for cells in (64, 512, 4096, 10**6)]
+    [31, 54, 78, 143]
+    """
+    found = 2 * spread / EXCESS**2
+    for _ in range(ROUNDS):
+        found = 2 * spread / EXCESS**2 * log(max(_levels(cells) * cells / found, 2.0))
+    return ceil(found)
+
+
+def _levels(cells: int) -> float:
+    """Levels of nested runs of so many cells."""
+    return max(log(max(cells, 2)) / log(2), 1.0)
 
 
 def outlying(noisy: Floats, labels: Ints, edges: Floats, scale: float) -> Bools:
@@ -105,20 +129,20 @@ def together(numbers: Floats) -> Ints:
     return np.zeros(len(numbers), dtype=np.int64)
 
 
-def nearby(numbers: Floats, laid: Ints) -> Ints:
-    """Groups of cells that follow each other and hold 64 numbers at least, for :func:`pooled`.
+def nearby(numbers: Floats, laid: Ints, least: int) -> Ints:
+    """Groups of cells that follow each other and hold so many numbers at least, for :func:`pooled`.
 
     Examples
     --------
-    >>> np.bincount(nearby(np.ones(200), np.arange(200))).tolist()
+    >>> np.bincount(nearby(np.ones(200), np.arange(200), 64)).tolist()
     [64, 64, 72]
     """
     held = numbers[laid]
     # The numbers of a run are whole, and its cells lie strictly between two whole numbers.
     running = np.cumsum(held) - held / 2
-    most = max(int(round(float(held.sum()), 3) / FEWEST), 1) - 1
+    most = max(int(round(float(held.sum()), 3) / least), 1) - 1
     out = np.empty(len(numbers), dtype=np.int64)
-    out[laid] = np.minimum((running / FEWEST).astype(np.int64), most)
+    out[laid] = np.minimum((running / least).astype(np.int64), most)
     return out
 
 
@@ -158,7 +182,7 @@ def pooled(
     -----
     The differences D of a level are orthogonal to those of the others. Their squares have the expectation E + B: E from the noise, known exactly, and B from
     the cells. The best part to keep is 1 - l with l = E / (E + B), and l is estimated by E / S with S the sum of squares (James and Stein), for all buckets of
-    similar size together; l is 1 where S exceeds E by no more than two standard deviations, and by no more than half.
+    similar size together; l is 1 where S exceeds E by no more than the noise of one of all the groups is expected to, and by no more than E.
 
     Examples
     --------
@@ -172,12 +196,12 @@ def pooled(
     >>> bool(np.mean((rough - apart) ** 2) <= 1.01 * np.mean(noise**2))
     True
     """
-    alone = np.arange(len(noisy), dtype=np.int64)
+    alone, least = np.arange(len(noisy), dtype=np.int64), fewest(len(noisy), spread)
     out, below = np.zeros(len(noisy)), _Level(noisy, np.ones(len(noisy)), variances(alone))
     if groups is None:
         levels = list(levels)
         reach = np.bincount(levels[-1])[levels[-1]] if levels else np.ones(len(noisy), dtype=np.int64)
-        groups = partial(_alike, reach=reach)
+        groups = partial(_alike, reach=reach, least=least)
     for labels in levels:
         above = _Level.of(noisy, labels, variances(labels))
         numbers = below.numbers - above.numbers
@@ -208,7 +232,7 @@ class _Level:
         return cls(means[labels], (1.0 / sizes)[labels], (variances / sizes / sizes)[labels])
 
 
-def _alike(numbers: Floats, reach: Ints) -> Ints:
+def _alike(numbers: Floats, reach: Ints, least: int) -> Ints:
     """Groups of cells by the size of their coarsest bucket, in powers of two, small ones together until they hold enough numbers."""
     kind = np.ceil(np.log2(reach)).astype(np.int64)
     held = np.bincount(kind, numbers)
@@ -216,7 +240,7 @@ def _alike(numbers: Floats, reach: Ints) -> Ints:
     for each, more in enumerate(held.tolist()):
         group[each] = found
         waiting += more
-        if waiting >= FEWEST:
+        if waiting >= least:
             found, waiting = found + 1, 0.0
     # What is left over at the end joins the last group.
     return np.minimum(group, max(found - 1, 0))[kind]
@@ -228,7 +252,8 @@ def _kept(apart: Floats, noise: Floats, numbers: Floats, groups: Ints, spread: f
     count = np.maximum(np.bincount(groups, numbers), 1.0)
     share = np.ones(len(count))
     np.divide(expected, found, out=share, where=found > expected)
-    share[found - expected <= expected * np.minimum(0.5, SURE * np.sqrt(spread / count))] = 1.0
+    sure = np.sqrt(2 * log(max(_levels(len(apart)) * len(count), 1.0)) * spread / count)
+    share[found - expected <= expected * np.minimum(EXCESS, sure)] = 1.0
     share[(expected <= 0) | (found <= 0)] = 0.0
     return np.asarray((1.0 - share)[groups] * apart)
 

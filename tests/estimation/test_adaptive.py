@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 import policygraph as pg
 from policygraph.distributions.noise import gaussian_noise, laplace_noise
 from policygraph.distributions.replay import Replay
-from policygraph.estimation._compiled_segments import heavy_paths, segment_means
+from policygraph.estimation._compiled_segments import heavy_paths, joined, segment_means
 from policygraph.estimation.adaptive import adaptive, candidates_of, penalties
+from policygraph.estimation.buckets import fewest
 from policygraph.estimation.histograms import consistent, nearest_lines, projection
-from policygraph.transforms.incidence import LineTransform, transform
+from policygraph.transforms.incidence import GridTransform, LineTransform, transform
 from tests.oracles import runs as nested
 from tests.oracles import segments as oracle
 
@@ -38,9 +39,10 @@ def noisy(reduction, cells, noise, name):
     st.sampled_from([0.5, 4.0, 50.0]),
     st.sampled_from([0.1, 1.0, 4.0]),
     st.booleans(),
+    st.sampled_from([oracle.NOTHING, (0.0, float("nan")), (float("nan"), 50.0), (0.0, 50.0)]),
 )
 @settings(max_examples=60, deadline=None)
-def test_means_are_those_of_all_segmentations(values, variance, penalty, sloped):
+def test_means_are_those_of_all_segmentations(values, variance, penalty, sloped, known):
     given_values = [float(v) for v in values]
     if sloped:  # a slope of 0 but for rounding is no matter: both kinds of pieces are the same then
         slopes = [
@@ -49,10 +51,39 @@ def test_means_are_those_of_all_segmentations(values, variance, penalty, sloped)
             for b in range(a + 3, len(values) + 1)
         ]
         assume(all(abs(slope) > 1e-6 for slope in slopes))
-    fast = segment_means(np.array(given_values), variance, np.array([penalty, 2 * penalty]), sloped, 6, 40.0)
+    fast = segment_means(
+        np.array(given_values), variance, np.array([penalty, 2 * penalty]), sloped, 6, 40.0, known
+    )
     for row, each in zip(fast, (penalty, 2 * penalty)):
-        literal = oracle.segment_means(given_values, variance, each, sloped=sloped)
+        literal = oracle.segment_means(given_values, variance, each, sloped=sloped, known=known)
         np.testing.assert_allclose(row, literal, rtol=1e-7, atol=1e-6)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.booleans()), min_size=1, max_size=6),
+    st.integers(0, 10**6),
+    st.sampled_from([0.01, 2.0, 40.0]),
+    st.sampled_from([oracle.NOTHING, (0.0, float("nan")), (0.0, 300.0)]),
+)
+@settings(max_examples=60, deadline=None)
+def test_joined_pieces_are_a_least_squares_fit_with_corners(pieces, seed, penalty, known):
+    flat = [level or size < 3 for size, level in pieces]
+    starts = np.concatenate([[0], np.cumsum([size for size, _ in pieces])])
+    # One constant piece that is tied at both ends to two numbers is no fit at all.
+    assume(not (all(flat) and known[1] == 300.0))
+    values = np.cumsum(np.random.default_rng(seed).integers(0, 30, starts[-1])).astype(float)
+    fast = joined(values, starts, np.array(flat), 25.0, penalty, known)
+    literal = oracle.joined(values, starts.tolist(), flat, 25.0, penalty, known)
+    np.testing.assert_allclose(fast, literal, atol=1e-6)
+
+
+def test_cells_that_are_alike_are_found():
+    """What sums rise from and to is known, so that nothing is left to fit."""
+    noise, reduction = laplace_noise(Fraction(1000)), transform(line())
+    cells = np.full(300, 40)
+    for run in range(3):
+        made = adaptive(reduction, noisy(reduction, cells, noise, f"alike {run}"), noise).cells
+        assert np.mean((made - cells) ** 2) < 1e-3 * noise.variance / 300
 
 
 @pytest.mark.parametrize("sloped", [True, False])
@@ -181,7 +212,7 @@ def test_nested_runs_are_shrunk_as_their_matrices_say(seed, rough, name):
     spread = reduction.matrix().toarray().astype(float)
     spread[:, reduction.fixed] = 0
     covariance = noise.variance * spread @ spread.T
-    for row, few in zip(fast, (None, 64)):
+    for row, few in zip(fast, (None, fewest(reduction.width, 6.0))):
         literal = nested.shrunk(given_cells, covariance, sequences(reduction, name), few)
         np.testing.assert_allclose(row, nearest(reduction, literal), atol=1e-5)
 
@@ -192,6 +223,33 @@ def test_smooth_cells_are_found_by_nested_runs():
     given_cells = noisy(reduction, cells, noise, "smooth")
     errors = ((candidates_of(reduction).made(given_cells, noise.variance) - cells) ** 2).sum(axis=1)
     assert errors[-2:].min() < 0.5 * errors[0]
+
+
+def test_blocks_of_a_grid_are_averaged_where_noise_hides_their_cells():
+    domain = pg.Domain({"x": 32, "y": 32})
+    reduction = transform(pg.Policy(domain, pg.PolicyGraph.grid(domain)))
+    noise = laplace_noise(Fraction(300))
+    rng = np.random.default_rng(2)
+    smooth = np.kron(rng.integers(0, 400, (4, 4)), np.ones((8, 8), dtype=np.int64)).reshape(-1)
+    rough = np.where(rng.random(1024) < 0.03, 20_000, 0)
+    for cells, most in ((smooth, 0.3), (rough, 1.02)):
+        given_cells = noisy(reduction, cells, noise, f"blocks {most}")
+        made, plain = adaptive(reduction, given_cells, noise), projection(reduction, given_cells)
+        assert len(made.weights) == 6
+        assert ((made.cells - cells) ** 2).sum() <= most * ((plain - cells) ** 2).sum()
+
+
+def test_coordinates_of_a_grid_are_the_shortest():
+    domain = pg.Domain({"x": 3, "y": 4})
+    for totals in ("exact", "noisy"):
+        reduction = GridTransform(pg.Policy(domain, pg.PolicyGraph.grid(domain)), totals)
+        rows = np.random.default_rng(1).integers(-9, 9, (3, 12)).astype(float)
+        if totals == "exact":
+            rows[:, -1] -= rows.sum(axis=1)
+        matrix = reduction.matrix().toarray().astype(float)
+        kept = np.setdiff1d(np.arange(reduction.width), reduction.fixed)
+        shortest = (np.linalg.pinv(matrix[:, kept]) @ rows.T).T
+        np.testing.assert_allclose(candidates_of(reduction).measured(rows), shortest, atol=1e-9)
 
 
 @pytest.mark.parametrize("noise", [laplace_noise(Fraction(6)), gaussian_noise(Fraction(50))])

@@ -37,11 +37,11 @@ def test_the_estimate_is_that_of_dense_projections(labels, seed, height, aimed, 
         sums = (np.arange(given.max() + 1)[:, None] == given).astype(float)
         return np.diag(sums @ covariance @ sums.T)
 
-    for fewest in (1, buckets.FEWEST):
+    for fewest in (1, buckets.fewest(size, 6.0)):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(buckets, "FEWEST", fewest)
+            patch.setattr(buckets, "fewest", lambda cells, spread, least=fewest: least)
             found = pooled(noisy, levels, variances, spread=6.0, target=target)
-        wanted = oracle.shrunk(noisy, levels, covariance, fewest, buckets.SURE, 6.0, target)
+        wanted = oracle.shrunk(noisy, levels, covariance, fewest, 6.0, target)
         assert np.allclose(found, wanted)
 
 

@@ -162,7 +162,7 @@ def tree_law(counts, scale, charge, reach):
     return values
 
 
-def shrunk(noisy, levels, covariance, fewest, sure, spread, target=None):
+def shrunk(noisy, levels, covariance, fewest, spread, target=None):
     """The estimate from nested buckets by dense projections and traces: what is left of each difference, group by group."""
     size = len(noisy)
 
@@ -192,7 +192,10 @@ def shrunk(noisy, levels, covariance, fewest, sure, spread, target=None):
             noise, found = expected[group].sum(), (apart[group] ** 2).sum()
             share = 0.0
             if noise > 0 and found > 0:
-                room = noise * min(0.5, sure * math.sqrt(spread / max(numbers[group].sum(), 1.0)))
+                tests = max(math.log2(size), 1) * len(groups)
+                room = noise * min(
+                    1.0, math.sqrt(2 * math.log(tests) * spread / max(numbers[group].sum(), 1.0))
+                )
                 share = 1.0 if found - noise <= room else noise / found
             out[group] += (1 - share) * apart[group]
         before = after

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 
@@ -35,7 +37,9 @@ def shrunk(cells: np.ndarray, covariance: np.ndarray, lines: list[list[int]], fe
         for group in groups:
             at = [cell for run in group for cell in run]
             found, expected = float(((apart @ y)[at] ** 2).sum()), float(noise[at].sum())
-            sure = found - expected > expected * min(0.5, 2 * (6 / max(len(group), 1)) ** 0.5)
+            tests = max(math.log2(size), 1) * len(groups)
+            most = math.sqrt(2 * math.log(tests) * 6 / max(len(group), 1))
+            sure = found - expected > expected * min(1.0, most)
             kept = 1 - expected / found if sure else 0.0
             out[at] += kept * (apart @ y)[at]
         below = above

@@ -1,46 +1,125 @@
-"""Means over segmentations, by the sum over all of them."""
+"""Means over segmentations, by the sum over all of them; and pieces that meet, by dense least squares."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations, pairwise, product
-from math import exp
+from math import exp, floor, isnan, log2
 
 import numpy as np
 
-
-def fits(piece: list[float], *, sloped: bool) -> list[tuple[list[float], float, float]]:
-    """What a piece can be: its values, the sum of its squared residuals, and how many penalties it costs."""
-    y = np.array(piece, dtype=float)
-    flat = np.full(len(y), y.mean())
-    out = [(flat.tolist(), float(((y - flat) ** 2).sum()), 1.0)]
-    if sloped and len(y) >= 3:
-        slope, level = np.polyfit(np.arange(len(y)), y, 1)
-        if slope > 1e-9:
-            line = level + slope * np.arange(len(y))
-            out.append((line.tolist(), float(((y - line) ** 2).sum()), 1.5))
-    return out
+NOTHING = (float("nan"), float("nan"))
 
 
-def segmentations(values: list[float], *, sloped: bool) -> Iterator[tuple[list[float], float, float]]:
+def place(j: int, n: int) -> float:
+    """Half penalties of an end after j of n values: the bits of its code, over those of one of n places."""
+    if j == n:
+        return 1.0
+    bits = floor(log2(n))
+    alike = 1.0
+    aligned = sum(2.0**level for level in range(bits + 1) if j % 2**level == 0) / (bits + 1)
+    return (bits - log2((alike + aligned) / 2)) / max(bits, 1)
+
+
+def fits(
+    values: list[float], a: int, b: int, *, sloped: bool, known: tuple[float, float] = NOTHING
+) -> list[tuple[list[float], float, float]]:
+    """What a piece can be: its values, the sum of its squared residuals, and how many numbers were fitted."""
+    y, n = np.array(values[a:b], dtype=float), len(values)
+    at = np.arange(a, b)
+    made = [(np.full(len(y), y.mean()), 1)]
+    if sloped:
+        if len(y) >= 3:
+            slope, level = np.polyfit(at, y, 1)
+            made += [(level + slope * at, 2)] if slope > 1e-9 else []
+        for end, place_, level in ((a == 0, -1, known[0]), (b == n, n, known[1])):
+            if not end or isnan(level):
+                continue
+            made.append((np.full(len(y), level), 0))
+            slope = ((y - level) @ (at - place_)) / ((at - place_) @ (at - place_))
+            made += [(level + slope * (at - place_), 1)] if slope > 0 and len(y) >= 2 else []
+        if a == 0 and b == n and not isnan(known[0] + known[1]):
+            made.append((known[0] + (known[1] - known[0]) * (at + 1) / (n + 1), 0))
+    return [(fit.tolist(), float(((y - fit) ** 2).sum()), float(count)) for fit, count in made]
+
+
+def segmentations(
+    values: list[float], *, sloped: bool, known: tuple[float, float] = NOTHING
+) -> Iterator[tuple[list[float], float, float]]:
     """All segmentations: fitted values, residual, penalties."""
     n = len(values)
     for count in range(n):
         for cuts in combinations(range(1, n), count):
-            ends = [0, *cuts, n]
-            pieces = [fits(values[a:b], sloped=sloped) for a, b in pairwise(ends)]
+            spans = list(pairwise([0, *cuts, n]))
+            pieces = [fits(values, a, b, sloped=sloped, known=known) for a, b in spans]
+            ends = sum(place(b, n) for _, b in spans)
             for chosen in product(*pieces):
                 yield (
                     [v for fit in chosen for v in fit[0]],
                     sum(fit[1] for fit in chosen),
-                    sum(fit[2] for fit in chosen),
+                    (sum(fit[2] for fit in chosen) + ends) / 2,
                 )
 
 
-def segment_means(values: list[float], variance: float, penalty: float, *, sloped: bool) -> list[float]:
-    """The mean of all segmentations with weights exp(-(residual / (2 variance) + penalty of the pieces))."""
-    listed = list(segmentations(values, sloped=sloped))
+def segment_means(
+    values: list[float],
+    variance: float,
+    penalty: float,
+    *,
+    sloped: bool,
+    known: tuple[float, float] = NOTHING,
+) -> list[float]:
+    """The mean of all segmentations with weights exp(-(residual / (2 variance) + penalties))."""
+    listed = list(segmentations(values, sloped=sloped, known=known))
     least = min(rest / (2 * variance) + penalty * cost for _, rest, cost in listed)
     weights = [exp(least - rest / (2 * variance) - penalty * cost) for _, rest, cost in listed]
     made = np.array([fit for fit, _, _ in listed])
     return list(np.array(weights) @ made / sum(weights))
+
+
+def joined(
+    values: np.ndarray,
+    starts: list[int],
+    flat: list[bool],
+    variance: float,
+    penalty: float,
+    known: tuple[float, float],
+) -> np.ndarray:
+    """Pieces that meet where a jump is not worth half a penalty: the heights of all pieces at both ends, with what is known of them as equations, by dense least squares."""
+    n, count = len(values), len(starts) - 1
+    spans = list(pairwise(starts))
+
+    def says(p: int, at: float) -> tuple[float, float]:
+        a, b = spans[p]
+        design = np.vander(np.arange(a, b, dtype=float), 1 if flat[p] else 2)
+        row = np.array([1.0]) if flat[p] else np.array([at, 1.0])
+        inverse = np.linalg.pinv(design)
+        return float(row @ inverse @ values[a:b]), float(np.square(row @ inverse).sum())
+
+    equal, known_rows = [], []
+    for p in range(count + 1):
+        at = starts[p] - 1 if p < count else n
+        before = says(p - 1, at) if p else (known[0], 0.0)
+        after = says(p, at) if p < count else (known[1], 0.0)
+        meets = (after[0] - before[0]) ** 2 < penalty * variance * (before[1] + after[1])
+        if meets and 0 < p < count:
+            equal.append((2 * p - 1, 2 * p))
+        elif meets:
+            known_rows.append((0, known[0]) if p == 0 else (2 * count - 1, known[1]))
+    equal += [(2 * p, 2 * p + 1) for p in range(count) if flat[p]]
+    to_known = (2 * count - 1) in {at for at, _ in known_rows}
+    design = np.zeros((n, 2 * count))
+    for p, (a, b) in enumerate(spans):
+        length = b - a + (1 if p == count - 1 and to_known else 0)
+        r = np.arange(1, b - a + 1) / length
+        design[a:b, 2 * p], design[a:b, 2 * p + 1] = 1 - r, r
+    ties = np.zeros((len(equal) + len(known_rows), 2 * count))
+    right = np.zeros(len(ties))
+    for row, (one, two) in enumerate(equal):
+        ties[row, one], ties[row, two] = 1, -1
+    for row, (at, value) in enumerate(known_rows, start=len(equal)):
+        ties[row, at], right[row] = 1, value
+    start = np.linalg.lstsq(ties, right, rcond=None)[0] if len(ties) else np.zeros(2 * count)
+    free = np.linalg.svd(ties)[2][np.linalg.matrix_rank(ties) :].T if len(ties) else np.eye(2 * count)
+    move = np.linalg.lstsq(design @ free, values - design @ start, rcond=None)[0]
+    return np.asarray(design @ (start + free @ move))

@@ -26,8 +26,8 @@ from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.transforms.incidence import Totals
 
 ESTIMATE = (
-    "The noisy cells were replaced by whole non-negative ones, with the known totals: the nearest ones and, on lines and trees, means over all ways to cut the noisy sums "
-    "into pieces, for several penalties, and cells whose differences within nested runs were shrunk by what noise explains of them, averaged with weights by an unbiased estimate of their errors from the noisy numbers. The noisy counts stand beside them, unbiased; "
+    "The noisy cells were replaced by whole non-negative ones, with the known totals: the nearest ones, on lines and trees means over ways to cut the noisy sums "
+    "into pieces, for several penalties, and cells whose differences within nested runs were shrunk by what noise explains of them, on grids means of the nearest ones over blocks, averaged with weights by an unbiased estimate of their errors and by the numbers they follow, both from the noisy numbers. The noisy counts stand beside them, unbiased; "
     "stated errors are those of the published counts."
 )
 
@@ -62,7 +62,7 @@ class Adaptive(Mechanism):
 
     Notes
     -----
-    Laplace noise for epsilon, Gaussian noise for rho. On lines and trees the estimate averages over segmentations of the noisy sums and over nested runs of cells; on other graphs it is that of
+    Laplace noise for epsilon, Gaussian noise for rho. On lines and trees the estimate averages over segmentations of the noisy sums and over nested runs of cells, on grids over blocks; on other graphs it is that of
     :class:`~policygraph.mechanisms.transformed.mechanism.TransformedConsistent`.
 
     Examples
