@@ -4,6 +4,16 @@ Start at :func:`attack`, which says it on one page.
 """
 
 from policygraph.attacks import participation
+from policygraph.attacks.games import (
+    Channel,
+    Discriminant,
+    Game,
+    channel,
+    discriminant,
+    free_lunch_bound,
+    game,
+    group_epsilon,
+)
 from policygraph.attacks.linear import Reconstruction, reconstruct
 from policygraph.attacks.lint import Attack, attack
 from policygraph.attacks.odds import (
@@ -19,14 +29,22 @@ from policygraph.attacks.unstated import UnstatedFact, unstated_facts
 
 __all__ = [
     "Attack",
+    "Channel",
+    "Discriminant",
     "EffectiveEpsilon",
+    "Game",
     "LogOdds",
     "Posterior",
     "Reconstruction",
     "UnstatedFact",
     "attack",
+    "channel",
+    "discriminant",
     "effective_epsilon",
     "fibre",
+    "free_lunch_bound",
+    "game",
+    "group_epsilon",
     "log_odds",
     "participation",
     "posterior",

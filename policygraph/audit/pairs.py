@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from policygraph.effort import SECOND
 from policygraph.errors import InputError, PolicyGraphError
+from policygraph.model.constraints import Total
 from policygraph.model.domain import Domain, Network
 from policygraph.model.node_privacy import NodePrivacy
 from policygraph.model.policy import Policy
@@ -214,7 +215,13 @@ def candidate_moves(policy: Policy, query: Query, most: int) -> list[dict[int, i
 def listed_moves(policy: Policy) -> list[dict[int, int]]:
     """Moves of a policy as cell index to amount, if they can be listed quickly; an empty list otherwise."""
     if policy.definition == "blowfish" and secret_cells(policy) is None:
-        return []
+        if policy.graph is None or policy.graph.bottom != "none":
+            return []
+        if not all(isinstance(fact, Total) for fact in policy.constraints):
+            return []
+        # The number of records never changes under such a graph: one record moves along an edge.
+        edges: Iterator[Any] = islice(policy.graph.edges(), EDGES)
+        return [{int(u): -1, int(v): 1} for u, v in edges]
     if policy.definition == "edges" or not policy.system.sums:
         step = max(1, policy.domain.size // EDGES) if policy.definition == "induced" else 1
         if policy.definition == "induced":

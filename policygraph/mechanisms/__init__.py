@@ -6,7 +6,7 @@ from policygraph.mechanisms.auto import choose
 from policygraph.mechanisms.base import Calibrated, Mechanism, Noise
 from policygraph.mechanisms.constrained.mechanism import Fitted, Kernel
 from policygraph.mechanisms.cube.mechanism import Cube, CubeNoise
-from policygraph.mechanisms.exponential.mechanism import Exponential
+from policygraph.mechanisms.exponential.mechanism import Exponential, FreeLunch
 from policygraph.mechanisms.measured import Measured, MeasuredNoise
 from policygraph.mechanisms.partitioned.mechanism import Partitioned
 from policygraph.mechanisms.residuals.mechanism import ResidualNoise, Residuals
@@ -28,6 +28,7 @@ __all__ = [
     "CubeNoise",
     "Exponential",
     "Fitted",
+    "FreeLunch",
     "Gaussian",
     "Kernel",
     "Laplace",

@@ -147,6 +147,9 @@ CELLS = pg.queries.identity(AGES)
 FEW_CELLS = pg.queries.identity(FEW)
 CROSSED = pg.queries.identity(CROSS)
 SQUARED = pg.queries.identity(SQUARE)
+LINE = pg.Domain({"r": 3})
+LINE_TOLD = pg.Policy(LINE, pg.PolicyGraph.line(LINE), [pg.Total(equals=2)])
+LINED = pg.queries.identity(LINE)
 PAIRS = pg.queries.identity(FRIENDS)
 CUBE = pg.queries.all_cuboids(BOX)
 TABLES = pg.queries.cuboids(BOX, [["a", "b"], ["b", "c"]])
@@ -241,6 +244,8 @@ FREE = [
     Case("exponential, two tables", Exponential(), SQUARE_TOLD, SQUARED, pg.Epsilon(2)),
     Case("exponential, margins told", Exponential(), TOLD, CROSSED, pg.Epsilon(4), attained=Fraction(3, 4)),
     Case("exponential, degrees told", Exponential(), DEGREES_TOLD, PAIRS, pg.Epsilon(4)),
+    Case("exponential, two records along a line", Exponential(), LINE_TOLD, LINED, pg.Epsilon(2)),
+    Case("exponential, all pairs of tables", pg.FreeLunch(), SQUARE_TOLD, SQUARED, pg.Epsilon(2)),
 ]
 
 CUBES = [

@@ -43,6 +43,15 @@ def twice_the_rate():
     return replace(ready, rate=2 * pg.Epsilon(1).value), policy, CELLS
 
 
+def whole_rate_along_a_line():
+    """All of epsilon as the rate, where the tables of records on a line have unequal numbers of others near."""
+    domain = pg.Domain({"r": 4})
+    policy = pg.Policy(domain, pg.PolicyGraph.line(domain), [pg.Total(equals=3)])
+    query = pg.queries.identity(domain)
+    ready = Exponential().calibrate(query, policy, pg.Epsilon(1))
+    return replace(ready, rate=pg.Epsilon(2).value), policy, query
+
+
 def first_table_only():
     """A cube whose noise is scaled to one of the tables that it measures."""
     domain = pg.Domain({"a": 2, "b": 2})

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import ceil
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from policygraph.errors import ConstraintError, InputError, RefusedError
 from policygraph.exact import show
 from policygraph.linalg import rank
 from policygraph.mechanisms.base import Calibrated, Floats, Ints, Mechanism, Noise
+from policygraph.model.constraints.tables import Cuboid, Total
 from policygraph.model.loss import Epsilon, Loss
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
@@ -133,7 +135,9 @@ class TableNoise(Calibrated):
         if len(self.graph.tables) == 1:
             return ["Only one table fits the published values, so that its answers are public."]
         why = (
-            "every table has equally many tables at each distance, so that the loss is the rate itself"
+            "all pairs of tables are hidden from each other"
+            if len(self.graph.tables) > 2 and int(self.graph.distances.max()) == 1
+            else "every table has equally many tables at each distance, so that the loss is the rate itself"
             if self.graph.regular
             else "the loss is twice the rate: a neighbour step changes a distance by at most one, and the sum of the weights "
             "by at most the same factor"
@@ -170,6 +174,14 @@ class Exponential(Mechanism):
     >>> int(made.values().sum()), int(made.values().min()) >= 0
     (5, True)
 
+    A policy graph with a public number of records: one person of four values, and any two values are secret.
+
+    >>> person = pg.Domain({"bits": 4})
+    >>> bounded = pg.Policy(person, pg.PolicyGraph.full(person), [pg.Total(equals=1)])
+    >>> ready = Exponential().calibrate(pg.queries.identity(person), bounded, pg.Epsilon(1))
+    >>> len(ready.graph.tables), ready.rate
+    (4, Fraction(1, 1))
+
     Notes
     -----
     With rate r the loss is at most 2 r, so that half the asked epsilon is used as the rate; if every table has equally many
@@ -178,6 +190,8 @@ class Exponential(Mechanism):
 
     limit: int = LIMIT
     name: str = "Exponential"
+
+    all_pairs: ClassVar[bool] = False
 
     def calibrate(
         self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
@@ -193,9 +207,40 @@ class Exponential(Mechanism):
                 code="mechanism.sensitivity",
             )
         query.check_domain(policy.domain)
-        graph = table_graph(policy, self.limit)
+        graph = table_graph(policy, self.limit, all_pairs=self.all_pairs)
         rate = loss.value if graph.regular else loss.value / 2
         return TableNoise(self.name, query, policy, loss, graph, rate)
+
+
+@dataclass(frozen=True)
+class FreeLunch(Exponential):
+    """Free-lunch privacy: every table with the published values is hidden from every other one, neighbour or not.
+
+    Parameters
+    ----------
+    limit
+        Most tables that are listed.
+
+    Examples
+    --------
+    Three records of two values, so that there are four tables. The true one is drawn with probability e / (3 + e):
+
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"sick": ["no", "yes"]})
+    >>> policy = pg.Policy(domain, pg.PolicyGraph.full(domain), [pg.Total(equals=3)])
+    >>> ready = FreeLunch().calibrate(pg.queries.identity(domain), policy, pg.Epsilon(1))
+    >>> ready.graph.distances[0].tolist(), ready.rate
+    ([0, 1, 1, 1], Fraction(1, 1))
+
+    Notes
+    -----
+    Definition 2.3 of Kifer and Machanavajjhala (2011). It assumes nothing of how the data came about, and very little can be learnt from it: no k data sets can be told apart
+    better than with probability e^epsilon / (k - 1 + e^epsilon), which all k tables attain here.
+    """
+
+    name: str = "FreeLunch"
+
+    all_pairs: ClassVar[bool] = True
 
 
 STEPS = 2_000_000
@@ -231,8 +276,17 @@ class TableGraph:
         return counts
 
 
-def table_graph(policy: Policy, limit: int) -> TableGraph:
+def table_graph(policy: Policy, limit: int, *, all_pairs: bool = False) -> TableGraph:
     """List the tables of a policy with published values and the distances between them.
+
+    Parameters
+    ----------
+    policy
+        Induced neighbours with all values published; or a policy graph and the number of records, ``Total(equals=...)``.
+    limit
+        Most tables.
+    all_pairs
+        Take every two tables for neighbours.
 
     Raises
     ------
@@ -250,10 +304,11 @@ def table_graph(policy: Policy, limit: int) -> TableGraph:
     >>> found.tables.tolist(), found.distances.tolist()
     ([[1, 1, 1, 0], [2, 0, 0, 1]], [[0, 1], [1, 0]])
     """
-    if policy.definition != "induced" or policy.strength == "positive":
+    moved = _moves_along_edges(policy)
+    if not moved and (policy.definition != "induced" or policy.strength == "positive"):
         raise InputError(
             f"{policy.definition} neighbours of strength {policy.strength!r}: expected neighbours that public facts "
-            "induce, of strength 'worst-case' or 'markov'.",
+            "induce, of strength 'worst-case' or 'markov'; or a policy graph without bottom and the number of records as the only fact, Total(equals=...).",
             code="exponential.policy",
         )
     cells = np.setdiff1d(np.arange(policy.domain.size, dtype=np.int64), policy.system.zeros)
@@ -271,7 +326,15 @@ def table_graph(policy: Policy, limit: int) -> TableGraph:
     small = list_tables(matrix[published], wanted, bounds, limit)
     tables = np.zeros((len(small), policy.domain.size), dtype=np.int64)
     tables[:, cells] = small
-    distances = _distances(_joined(policy, matrix, small))
+    if all_pairs:
+        return TableGraph(tables, np.int16(1) - np.eye(len(tables), dtype=np.int16))
+    distances = _distances(_along_edges(policy, tables) if moved else _joined(policy, matrix, small))
+    if moved and np.any(distances < 0):
+        raise RefusedError(
+            f"the policy graph does not connect all cells, so that the {len(small)} tables fall apart, and the mechanism would disclose how many records are in each part. "
+            "Choose a connected policy graph.",
+            code="exponential.disconnected",
+        )
     if np.any(distances < 0):
         raise RefusedError(
             f"neighbour steps of strength {policy.strength!r} do not connect the {len(small)} tables with these values. "
@@ -279,6 +342,32 @@ def table_graph(policy: Policy, limit: int) -> TableGraph:
             code="exponential.disconnected",
         )
     return TableGraph(tables, distances)
+
+
+def _moves_along_edges(policy: Policy) -> bool:
+    """Whether neighbours differ in one record that moves along an edge: a graph without bottom, and nothing public but the number of records."""
+    if policy.graph is None or policy.graph.bottom != "none" or not policy.constraints:
+        return False
+    return all(isinstance(f, Total) or (isinstance(f, Cuboid) and not f.names) for f in policy.constraints)
+
+
+def _along_edges(policy: Policy, tables: Ints) -> npt.NDArray[np.bool_]:
+    """Which pairs of tables differ in one record along an edge of the policy graph."""
+    joined = np.zeros((len(tables), len(tables)), dtype=bool)
+    places = {table.tobytes(): at for at, table in enumerate(tables)}
+    if policy.graph is None or policy.graph.n_edges * len(tables) > STEPS:
+        raise RefusedError(
+            f"{len(tables):,} tables and a policy graph of that many edges are too many to join: expected at most {STEPS:,} pairs of both. Coarsen the domain.",
+            code="exponential.size",
+        )
+    for u, v in policy.graph.edges():
+        for at in np.flatnonzero(tables[:, u]).tolist():
+            other = tables[at].copy()
+            other[u] -= 1
+            other[v] += 1
+            to = places[other.tobytes()]
+            joined[at, to] = joined[to, at] = True
+    return joined
 
 
 def list_tables(rows: Ints, values: list[int], bounds: CellBounds, limit: int) -> Ints:
