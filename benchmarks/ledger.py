@@ -2,6 +2,7 @@
 
     python benchmarks/ledger.py                     everything: timing, 1,000 kills of each kind, 20 races
     python benchmarks/ledger.py --kills 50 --races 2 --charges 0 --json
+    python benchmarks/ledger.py --server "postgresql://user@host/database" --workers 64      ledgers on a server
 
 Exit status 1 if a charge or a release was lost, a request charged twice, a file became unreadable, or a limit was overspent.
 """
@@ -24,16 +25,50 @@ from typing import Any
 import record
 
 from policygraph.curator.ledger import Ledger
-from policygraph.errors import BudgetError
+from policygraph.errors import BudgetError, LedgerError
 from policygraph.model.loss import Epsilon
 
 DATA, POLICY = "ab" * 32, "cd" * 32
 LOSS = Epsilon("1/7")
 
 
-def timing(folder: Path, count: int) -> dict[str, float]:
+class Places:
+    """Where ledgers are: files of a folder, or names on a server that no other run uses."""
+
+    def __init__(self, folder: Path, server: str | None) -> None:
+        self.folder, self.server, self.mark = folder, server, os.urandom(4).hex()
+
+    def __call__(self, name: str) -> Path | str:
+        if self.server is None:
+            return self.folder / f"{name}.db"
+        return (
+            f"{self.server}{'&' if '?' in self.server else '?'}ledger=b{self.mark}_{name.replace('-', '_')}"
+        )
+
+    def there(self, place: Path | str) -> bool:
+        """Whether a ledger was created."""
+        if isinstance(place, Path):
+            return place.exists()
+        try:
+            Ledger(place, create=False)
+        except LedgerError as problem:
+            if problem.code != "ledger.unreadable":
+                raise
+            return False
+        return True
+
+    def interrupted(self, place: Path | str) -> bool:
+        """Whether a kill left a transaction behind that the next opening has to undo; a server undoes it by itself."""
+        if isinstance(place, str):
+            return False
+        journal = place.with_name(f"{place.name}-journal")
+        return journal.exists() and journal.stat().st_size > 0
+
+
+def timing(places: Places, count: int) -> dict[str, float]:
     """Milliseconds of a charge, beside what one write of 4 KB costs when it must reach the disk."""
-    ledger = Ledger(folder / "timing.db")
+    folder = places.folder
+    ledger = Ledger(places("timing"))
     ledger.set_limit(DATA, Epsilon(10**6))
     charge, complete, bare = [], [], []
     with (folder / "bare").open("wb", buffering=0) as file:
@@ -49,7 +84,7 @@ def timing(folder: Path, count: int) -> dict[str, float]:
             os.fsync(file.fileno())
             bare.append(time.perf_counter() - start)
     start = time.perf_counter()
-    Ledger(folder / "timing.db")
+    Ledger(places("timing"))
     opening = time.perf_counter() - start
     figures = {
         "charge_ms_median": statistics.median(charge),
@@ -61,7 +96,7 @@ def timing(folder: Path, count: int) -> dict[str, float]:
     return {key: round(1000 * value, 3) for key, value in figures.items()}
 
 
-def _release_until_killed(path: Path, pipe: int) -> None:
+def _release_until_killed(path: Path | str, pipe: int) -> None:
     """Charge, let a value out, record it, again and again; the parent ends it."""
     ledger = Ledger(path)
     while True:
@@ -70,7 +105,7 @@ def _release_until_killed(path: Path, pipe: int) -> None:
         ledger.complete(charge, b"noisy value")
 
 
-def _kill_once(path: Path, delay: float) -> list[int]:
+def _kill_once(path: Path | str, delay: float) -> list[int]:
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -89,27 +124,26 @@ def _kill_once(path: Path, delay: float) -> list[int]:
         return [int(line) for line in pipe.read().split()]
 
 
-def kills(folder: Path, count: int, seed: int) -> dict[str, int]:
+def kills(places: Places, count: int, seed: int) -> dict[str, int]:
     """SIGKILL a releasing process at random points; every tenth time it has to create the ledger itself."""
     rng = random.Random(seed)
     figures = dict.fromkeys(
         ("kills", "interrupted_commits", "before_creation", "released", "lost", "unreadable"), 0
     )
     start = time.perf_counter()
-    warm = Ledger(folder / "warm.db")
+    warm = Ledger(places("warm"))
     for number in range(20):
         warm.complete(warm.charge(DATA, POLICY, LOSS, str(number)), b"x")
     window = 3 * (time.perf_counter() - start) / 20
-    path = folder / "kills.db"
+    path = places("kills")
     for number in range(count):
         figures["kills"] += 1
         if number % 10 == 0:
-            path = folder / f"kills-{number}.db"
+            path = places(f"kills-{number}")
         released = _kill_once(path, rng.uniform(0, window))
         figures["released"] += len(released)
-        journal = path.with_name(f"{path.name}-journal")
-        figures["interrupted_commits"] += journal.exists() and journal.stat().st_size > 0
-        if not path.exists():
+        figures["interrupted_commits"] += places.interrupted(path)
+        if not places.there(path):
             figures["before_creation"] += 1
             figures["lost"] += len(released)
             continue
@@ -126,7 +160,7 @@ def kills(folder: Path, count: int, seed: int) -> dict[str, int]:
     return figures
 
 
-def release_kills(folder: Path, count: int, seed: int) -> dict[str, int]:
+def release_kills(places: Places, count: int, seed: int) -> dict[str, int]:
     """SIGKILL a process in the middle of a release, then ask once more: nothing may be lost, and nothing charged twice."""
     import policygraph as pg
 
@@ -134,7 +168,7 @@ def release_kills(folder: Path, count: int, seed: int) -> dict[str, int]:
     domain = pg.Domain({"age": 50})
     query, policy, data = pg.queries.identity(domain), pg.Policy(domain), list(range(50))
 
-    def ask(path: Path, number: int) -> list[int]:
+    def ask(path: Path | str, number: int) -> list[int]:
         made = pg.release(query, policy, data, epsilon=Fraction(1, number + 1), ledger=path)
         return [int(value) for value in made.values()]
 
@@ -150,15 +184,15 @@ def release_kills(folder: Path, count: int, seed: int) -> dict[str, int]:
         ),
         0,
     )
-    warm = folder / "warm-release.db"
+    warm = places("warm-release")
     start = time.perf_counter()
     for number in range(10):
         ask(warm, number)
     window = 1.3 * (time.perf_counter() - start) / 10
-    path = folder / "release-kills.db"
+    path = places("release-kills")
     for number in range(count):
         if number % 50 == 0:
-            path = folder / f"release-kills-{number}.db"
+            path = places(f"release-kills-{number}")
             Ledger(path)
         figures["kills"] += 1
         before = len(Ledger(path).history())
@@ -193,7 +227,7 @@ def release_kills(folder: Path, count: int, seed: int) -> dict[str, int]:
     return figures
 
 
-def race(path: Path, workers: int) -> tuple[int, Fraction]:
+def race(path: Path | str, workers: int) -> tuple[int, Fraction]:
     """Let processes spend tenths of one epsilon until they are refused; give the charges and the sum."""
     ledger = Ledger(path)
     ledger.set_limit(DATA, Epsilon(1))
@@ -238,16 +272,17 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--seed", type=int, default=20240229)
     parser.add_argument("--folder", help="where to put the files; a disk, to measure one")
+    parser.add_argument("--server", help="address of a database in which to make the ledgers")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     report: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
-        folder = Path(name)
+        places = Places(Path(name), options.server)
         if options.charges:
-            report["timing"] = timing(folder, options.charges)
-        report["kills"] = kills(folder, options.kills, options.seed)
-        report["release_kills"] = release_kills(folder, options.kills, options.seed)
-        outcomes = [race(folder / f"race-{number}.db", options.workers) for number in range(options.races)]
+            report["timing"] = timing(places, options.charges)
+        report["kills"] = kills(places, options.kills, options.seed)
+        report["release_kills"] = release_kills(places, options.kills, options.seed)
+        outcomes = [race(places(f"race-{number}"), options.workers) for number in range(options.races)]
         report["races"] = {
             "races": len(outcomes),
             "workers": options.workers,
@@ -264,7 +299,7 @@ def main() -> int:
             for key, value in figures.items():
                 note(f"{part}, {key}", value)
             print(part, *(f"  {key:<24}{value}" for key, value in figures.items()), sep="\n")
-        record.save("ledger")
+        record.save("ledger" if options.server is None else "ledger-server")
     return 1 if bad else 0
 
 

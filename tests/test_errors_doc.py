@@ -11,7 +11,7 @@ import pytest
 
 import policygraph
 from policygraph import errors
-from policygraph.curator.ledger import store
+from policygraph.curator.ledger import server, store
 from tests.paths import ROOT
 
 PACKAGE = Path(policygraph.__file__).parent
@@ -21,6 +21,8 @@ FORM = re.compile(r"[a-z0-9]+(\.[a-z0-9]+(-[a-z0-9]+)*)")
 # Codes that are put together in the source, and what they can be. New ones are not welcome: write the code out.
 COMPOSED = {
     ("curator/ledger/store.py", "f'ledger.{case}'"): {f"ledger.{case}" for case, _ in store._ADVICE.values()}
+    | {"ledger.failed"},
+    ("curator/ledger/server.py", "f'ledger.{case}'"): {f"ledger.{case}" for _, case, _ in server._ADVICE}
     | {"ledger.failed"},
     ("linalg.py", "code or 'moves.matrix-shape'"): {"moves.matrix-shape"},
     ("linalg.py", "code or 'moves.matrix-entry'"): {"moves.matrix-entry"},

@@ -19,11 +19,16 @@ app = Commands(
     help="Look at and limit what may be spent on a data set.", no_args_is_help=True, rich_markup_mode=None
 )
 
-LEDGER = typer.Argument(..., metavar="LEDGER", help="The budget file.", show_default=False)
+LEDGER = typer.Argument(
+    ...,
+    metavar="LEDGER",
+    help="The budget file, or the address of a server: postgresql://host/database?ledger=name.",
+    show_default=False,
+)
 
 
 @app.command(epilog="Example: policygraph budget show budget.db")
-def show(ledger: Path = LEDGER, as_json: bool = AS_JSON) -> None:
+def show(ledger: str = LEDGER, as_json: bool = AS_JSON) -> None:
     """Show each data set with its limit, what is spent and what is left."""
     from policygraph.curator.ledger import Ledger
 
@@ -47,7 +52,7 @@ def show(ledger: Path = LEDGER, as_json: bool = AS_JSON) -> None:
 
 @app.command("set", epilog="Example: policygraph budget set budget.db people.csv --name people --epsilon 2")
 def set_limit(
-    ledger: Path = LEDGER,
+    ledger: str = LEDGER,
     dataset: str = typer.Argument(
         ...,
         help="The data file, the name given with release --dataset, or a fingerprint.",
@@ -60,7 +65,7 @@ def set_limit(
     as_json: bool = AS_JSON,
 ) -> None:
     """Set what all releases on a data set may come to."""
-    from policygraph.curator.ledger import Ledger
+    from policygraph.curator.ledger import Ledger, place_of
     from policygraph.model.loss import Epsilon, EpsilonDelta, Rho
 
     if (epsilon is None) == (rho is None) or (delta is not None and epsilon is None):
@@ -75,13 +80,13 @@ def set_limit(
         if delta is None
         else EpsilonDelta(epsilon or "", delta)
     )
-    there = Ledger(ledger, create=False) if ledger.exists() else None
+    there = Ledger.existing(ledger)
     key, new = _account(there, dataset)
     book = there or Ledger(ledger)
     book.set_limit(key, limit, name=name or (dataset if new else None))
     account = book.account(key)
     if as_json:
-        print_json({"dataset": account.to_json(), "limit": limit.to_json(), "ledger": str(ledger)})
+        print_json({"dataset": account.to_json(), "limit": limit.to_json(), "ledger": place_of(ledger)})
         return
     title = account.name or dataset
     by_name = new or (account.name is not None and account.name == dataset)
@@ -134,7 +139,7 @@ def _account(book: Ledger | None, dataset: str) -> tuple[str, bool]:
 
 @app.command(epilog="Example: policygraph budget history budget.db")
 def history(
-    ledger: Path = LEDGER,
+    ledger: str = LEDGER,
     dataset: str | None = typer.Option(None, "--dataset", help="Only this data set."),
     as_json: bool = AS_JSON,
 ) -> None:
@@ -163,7 +168,7 @@ def _line(entry: Any) -> str:
 
 
 @app.command(epilog="Example: policygraph budget export budget.db > budget.json")
-def export(ledger: Path = LEDGER) -> None:
+def export(ledger: str = LEDGER) -> None:
     """Print the whole ledger as JSON, without released values."""
     from policygraph.curator.ledger import Ledger
 

@@ -73,8 +73,10 @@ def release(
     epsilon: str | None = typer.Option(None, "--epsilon", help="Privacy loss, e.g. 1, 0.1 or 1/3."),
     delta: str | None = DELTA,
     rho: str | None = RHO,
-    ledger: Path | None = typer.Option(
-        None, "--ledger", help="Budget file; the charge is recorded before any noise."
+    ledger: str | None = typer.Option(
+        None,
+        "--ledger",
+        help="Budget file, or postgresql://host/database?ledger=name; the charge is recorded before any noise.",
     ),
     dataset: str | None = typer.Option(
         None, "--dataset", help="Name of the account in the ledger; all charges under one name add up."
@@ -102,6 +104,7 @@ def release(
     """
     from policygraph.api import Request, perform
     from policygraph.compare import named_mechanism
+    from policygraph.curator.ledger import place_of
     from policygraph.curator.noise import SecureRng, SeededRng
     from policygraph.sensitivity.proofs import shared_proofs
 
@@ -109,6 +112,7 @@ def release(
     read, query = one_query(file)
     _warn_of_weak(epsilon)
     rng = SecureRng() if seed is None else SeededRng(seed)
+    where = None if ledger is None else place_of(ledger)
     if ledger is None:
         typer.echo("no --ledger: what is spent here is not recorded anywhere", err=True)
     stages: list[str] = []
@@ -153,7 +157,7 @@ def release(
             typer.echo(
                 "stopped before anything was charged"
                 if not late or ledger is None
-                else f"stopped during or after the charge: policygraph budget history {ledger} shows whether it was made; if so, "
+                else f"stopped during or after the charge: policygraph budget history {where} shows whether it was made; if so, "
                 "the same command completes it at no cost",
                 err=True,
             )
@@ -170,14 +174,14 @@ def release(
             elif ledger is None:
                 what = f"The noise was drawn and is lost, and no ledger recorded that {loss} was meant to be spent"
             else:
-                what = f"{loss} was charged, and the release is on record in {ledger}"
+                what = f"{loss} was charged, and the release is on record in {where}"
             free = "" if ledger is None else ": the same command with another --out costs nothing"
             raise InputError(
                 f"{_cause(cause)} {what}{free}.", code="release.not-written", value=str(out)
             ) from cause
     if done.unlimited:
         typer.echo(
-            f"the ledger has limits for other data sets, and none for this one: set one with policygraph budget set {ledger} "
+            f"the ledger has limits for other data sets, and none for this one: set one with policygraph budget set {where} "
             f"{dataset or data} --epsilon ..., or name the data set that it belongs to with --dataset",
             err=True,
         )
@@ -190,7 +194,7 @@ def release(
                 "spent": None if done.repeated else made.record["loss"],
                 "loss": made.record["loss"],
                 "asked": made.record.get("asked"),
-                "ledger": None if ledger is None else str(ledger),
+                "ledger": where,
                 "dataset": None if done.account is None else done.account.name,
                 "private": made.private,
                 "warning": made.record["warning"],
@@ -295,8 +299,10 @@ def ask(
         ..., "--cuboid", help="Attributes of the table, with commas; empty for the total."
     ),
     data: str = typer.Option(..., "--data", help=DATA),
-    ledger: Path = typer.Option(
-        ..., "--ledger", help="Budget file; all that was released is on record there."
+    ledger: str = typer.Option(
+        ...,
+        "--ledger",
+        help="Budget file, or postgresql://host/database?ledger=name; all that was released is on record there.",
     ),
     deviation: str | None = typer.Option(
         None, "--deviation", help="Standard deviation that the counts may have."

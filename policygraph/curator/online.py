@@ -7,9 +7,7 @@ ledger, so that another process goes on where one stopped.
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -41,8 +39,6 @@ from policygraph.transforms.cuboids.blocks import Tables
 from policygraph.transforms.cuboids.costs import known_cuboids
 from policygraph.transforms.cuboids.lattice import Lattice
 
-WAIT_SECONDS = 600.0
-"""How long a question waits for another process that is asking on the same ledger."""
 ENTRY = Fraction(1, 10**9)
 """What the first table of a policy costs in an account when it is exact: the ledger must know under which policies data were told."""
 
@@ -312,7 +308,7 @@ class OnlineCube:
         """
         mask = self.lattice.mask(names)
         target, fixed = self._target(deviation, epsilon, rho)
-        with self._alone():
+        with self.book.asking():
             measured = self.released()
             variance, loss = self.rule.decide(mask, _noises(measured), target, fixed)
             exact = variance == 0
@@ -395,30 +391,6 @@ class OnlineCube:
             self._made.clear()
             self._made[state] = combine(self.lattice, measured, exact)
         return self._made[state]
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Keep other processes and threads from asking on this ledger meanwhile; a killed process keeps nobody."""
-        beside = self.book.path.with_name(self.book.path.name + ".asking")
-        try:
-            lock = sqlite3.connect(
-                beside, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
-            )
-            try:
-                lock.execute("BEGIN EXCLUSIVE")
-            except sqlite3.Error:
-                lock.close()
-                raise
-        except sqlite3.Error as cause:
-            raise LedgerError(
-                f"{beside}: questions on this ledger are asked one after the other, and this one could not wait its turn ({cause}).",
-                code="online.busy",
-                path=beside,
-            ) from cause
-        try:
-            yield
-        finally:
-            lock.close()
 
 
 Noises = Sequence[tuple[int, float]]

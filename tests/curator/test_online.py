@@ -314,12 +314,12 @@ def test_losses_are_rounded_up_to_three_digits():
 
 
 def test_a_question_waits_for_another_and_says_so_when_it_cannot(tmp_path, monkeypatch):
-    from policygraph.curator import online
+    from policygraph.curator.ledger import store
 
     cube = session(tmp_path / "budget.db", np.ones(24, dtype=int))
     cube.ask("sex", deviation=10)
-    monkeypatch.setattr(online, "WAIT_SECONDS", 0.05)
-    with cube._alone(), pytest.raises(LedgerError) as caught:
+    monkeypatch.setattr(store, "ASKING_SECONDS", 0.05)
+    with cube.book.asking(), pytest.raises(LedgerError) as caught:
         session(tmp_path / "budget.db", np.ones(24, dtype=int)).ask("age", deviation=10)
     assert caught.value.code == "online.busy"
     assert cube.ask("age", deviation=10).spent is not None

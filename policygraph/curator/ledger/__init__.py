@@ -1,7 +1,7 @@
 """The budget book: what was spent, on which data, under which policy. Start with :mod:`.book`.
 
 ``book`` is the ledger as users meet it, ``rules`` says how losses compose, when a charge fits a limit and what remains protected,
-``accounts`` holds the values that go in and out, ``schema`` the tables and their seals, ``store`` the file and its failures.
+``accounts`` holds the values that go in and out, ``schema`` the tables and their seals, ``store`` the file and its failures, ``server`` a ledger on Postgres.
 """
 
 from policygraph.curator.ledger.accounts import (
@@ -12,7 +12,7 @@ from policygraph.curator.ledger.accounts import (
     Share,
     request_fingerprint,
 )
-from policygraph.curator.ledger.book import Ledger
+from policygraph.curator.ledger.book import Ledger, place_of
 from policygraph.curator.ledger.rules import ChargedPart, Statement
 
 __all__ = [
@@ -24,5 +24,6 @@ __all__ = [
     "RecordedRequest",
     "Share",
     "Statement",
+    "place_of",
     "request_fingerprint",
 ]

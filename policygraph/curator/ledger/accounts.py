@@ -9,7 +9,6 @@ import hashlib
 import hmac
 import json
 import re
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -243,7 +242,7 @@ def keyed(secret: bytes, text: str) -> str:
     return hmac.new(secret, text.encode(), hashlib.sha256).hexdigest()[:32]
 
 
-def find(db: sqlite3.Connection, secret: bytes, dataset: str) -> tuple[str, str | None]:
+def find(db: schema.Connection, secret: bytes, dataset: str) -> tuple[str, str | None]:
     """Find a data set by name, by keyed name, or by fingerprint, known or new; give key and name.
 
     The fingerprint of data that were charged under a name leads to the account of that name.
@@ -278,7 +277,7 @@ def find(db: sqlite3.Connection, secret: bytes, dataset: str) -> tuple[str, str 
     return str(row[0]), row[1]
 
 
-def register(db: sqlite3.Connection, key: str, old: str | None, name: str | None) -> None:
+def register(db: schema.Connection, key: str, old: str | None, name: str | None) -> None:
     """Enter a data set and its name; a name never moves from one data set to another.
 
     Raises
@@ -438,7 +437,7 @@ def _share(policy: str, members: Sequence[tuple[int, ChargedPart]], cover: MoveC
     )
 
 
-def figures(db: sqlite3.Connection, key: str, name: str | None) -> Figures:
+def figures(db: schema.Connection, key: str, name: str | None) -> Figures:
     """Read limit and charges of a data set."""
     row = db.execute(
         "SELECT loss, certified FROM entries WHERE dataset = ? AND what = 'limit' ORDER BY number DESC LIMIT 1",
@@ -467,7 +466,7 @@ def figures(db: sqlite3.Connection, key: str, name: str | None) -> Figures:
     return Figures(key, name, rule, posted, descriptions, on_parts)
 
 
-def history(db: sqlite3.Connection, key: str | None) -> list[Entry]:
+def history(db: schema.Connection, key: str | None) -> list[Entry]:
     """Read the entries of one data set, or of all."""
     rows = db.execute(
         "SELECT number, what, dataset, name, policy, loss, composed, note, e.time, version, bytes, cells "

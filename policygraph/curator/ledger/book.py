@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,19 +16,21 @@ from policygraph.curator.ledger import accounts, schema, store
 from policygraph.curator.ledger.accounts import Account, Charge, Entry, Figures, RecordedRequest, label
 from policygraph.curator.ledger.rules import ChargedPart, Limit, Statement, Stretch, same_cells, state
 from policygraph.curator.ledger.schema import canonical_json
+from policygraph.curator.ledger.server import ServerRoom, ServerStore, on_server
 from policygraph.errors import InputError, LedgerError
 from policygraph.model.loss import Epsilon, EpsilonDelta, Loss, Rho, Target
 
 
 class Ledger:
-    """The book of what was spent, in a file that processes may share.
+    """The book of what was spent, in a file that processes may share, or on a Postgres server that a team shares.
 
     Parameters
     ----------
     path
-        The file. There is no default place: a budget that two commands look for in two places is none.
+        The file, or the address of a server: ``postgresql://user@host/database?ledger=name``. There is no default place: a budget that
+        two commands look for in two places is none.
     create
-        Whether to start a new ledger where no file is; otherwise a missing file is an error.
+        Whether to start a new ledger where none is; otherwise a missing one is an error.
 
     Raises
     ------
@@ -63,24 +64,26 @@ class Ledger:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool = True) -> None:
-        self.path = Path(path).absolute()
-        if create and not os.path.lexists(self.path):
-            store.create(self.path)
-        store.check_header(self.path)
-        store.upgrade_file(self.path)
-        with store.connection(self.path) as db, store.transaction(db, write=False):
-            store.check_size(db, self.path)
-            schema.verify(db)
+        self._store = _store_at(path)
+        self.path = self._store.path
+        self._store.prepare(create=create)
+        with self._store.open(write=False) as db:
+            self._store.check_whole(db)
+            schema.verify(db, self._store.faults(db))
             self.identity, self._secret = db.execute("SELECT identity, secret FROM ledger").fetchone()
+
+    @classmethod
+    def existing(cls, path: str | os.PathLike[str]) -> Ledger | None:
+        """Open a ledger, or give None where there is none yet."""
+        return cls(path, create=False) if _store_at(path).exists() else None
 
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r})"
 
     @contextmanager
-    def _open(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
-        with store.connection(self.path) as db, store.transaction(db, write=write):
-            ids = [db.execute(f"PRAGMA {key}").fetchone()[0] for key in ("application_id", "user_version")]
-            if ids != [schema.APPLICATION_ID, schema.VERSION] or (
+    def _open(self, *, write: bool = False) -> Iterator[schema.Connection]:
+        with self._store.open(write=write) as db:
+            if self._store.layout(db) != [schema.APPLICATION_ID, schema.VERSION] or (
                 db.execute("SELECT identity FROM ledger").fetchone() != (self.identity,)
             ):
                 raise LedgerError(
@@ -88,7 +91,7 @@ class Ledger:
                     code="ledger.replaced",
                     path=self.path,
                 )
-            store.check_size(db, self.path)
+            self._store.check_whole(db)
             fault = schema.check_head(db)
             if fault is not None:
                 raise LedgerError(
@@ -100,7 +103,7 @@ class Ledger:
             if write:
                 schema.seal_head(db)
 
-    def _figures(self, db: sqlite3.Connection, dataset: str) -> Figures:
+    def _figures(self, db: schema.Connection, dataset: str) -> Figures:
         return accounts.figures(db, *accounts.find(db, self._secret, dataset))
 
     def set_limit(self, dataset: str, limit: Target, *, name: str | None = None, note: str = "") -> None:
@@ -252,7 +255,7 @@ class Ledger:
         *,
         key: bytes | None = None,
         once: bool = True,
-        room: store.Room | None = None,
+        room: store.Room | ServerRoom | None = None,
         name: str | None = None,
         content: str | None = None,
         description: Mapping[str, Any] | None = None,
@@ -339,7 +342,7 @@ class Ledger:
         with self._open() as db:
             return self._found(db, accounts.keyed(self._secret, label(request, "request")))
 
-    def _found(self, db: sqlite3.Connection, keyed: str) -> RecordedRequest | None:
+    def _found(self, db: schema.Connection, keyed: str) -> RecordedRequest | None:
         row = db.execute(
             "SELECT e.number, dataset, policy, loss, e.time, seal, key, bytes FROM entries e LEFT JOIN keys USING (number) "
             "LEFT JOIN stored USING (number) WHERE request = ? AND (key IS NOT NULL OR bytes IS NOT NULL) "
@@ -372,7 +375,7 @@ class Ledger:
             schema.store_release(db, charge.number, body)
         return body
 
-    def _content_key(self, db: sqlite3.Connection, content: str, known: Figures) -> str:
+    def _content_key(self, db: schema.Connection, content: str, known: Figures) -> str:
         """Check, under the lock of the charge, that data spend in one account only; give their keyed fingerprint."""
         mine, name = accounts.find(db, self._secret, content)
         opened = db.execute("SELECT 1 FROM datasets WHERE dataset = ?", (mine,)).fetchone()
@@ -404,7 +407,7 @@ class Ledger:
                 )
             schema.store_release(db, charge.number, body)
 
-    def _check_charge(self, db: sqlite3.Connection, charge: Charge) -> None:
+    def _check_charge(self, db: schema.Connection, charge: Charge) -> None:
         row = db.execute("SELECT seal FROM entries WHERE number = ?", (charge.number,)).fetchone()
         if charge.ledger != self.identity or row != (charge.seal,):
             raise LedgerError(
@@ -454,7 +457,7 @@ class Ledger:
         """A request as this ledger stores it, so that it can be recognised and tells nothing about the data."""
         return accounts.keyed(self._secret, label(request, "request"))
 
-    def _body(self, db: sqlite3.Connection, number: int) -> bytes:
+    def _body(self, db: schema.Connection, number: int) -> bytes:
         body = schema.body_of(db, number)
         if body is None:
             raise LedgerError(
@@ -464,7 +467,7 @@ class Ledger:
             )
         return body
 
-    def room(self, size: int) -> store.Room:
+    def room(self, size: int) -> store.Room | ServerRoom:
         """Hold room on the disk for a release of at most so many bytes, before it is charged for.
 
         Raises
@@ -472,7 +475,19 @@ class Ledger:
         LedgerError
             If there is none (``ledger.full``).
         """
-        return store.Room(self.path, size)
+        return self._store.room(size)
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Keep other processes and threads from asking online questions on this ledger meanwhile; a killed process keeps nobody.
+
+        Raises
+        ------
+        LedgerError
+            If the others take too long (``online.busy``).
+        """
+        with self._store.asking():
+            yield
 
     def history(self, dataset: str | None = None) -> list[Entry]:
         """List limits and charges in their order, of one data set or of all."""
@@ -511,8 +526,23 @@ class Ledger:
         }
 
 
+def place_of(path: str | os.PathLike[str]) -> str:
+    """Where a ledger is, as people are told: without the password of a server.
+
+    Examples
+    --------
+    >>> place_of("budget.db")
+    'budget.db'
+    """
+    return str(ServerStore(path)) if on_server(path) else str(path)
+
+
+def _store_at(path: str | os.PathLike[str]) -> store.FileStore | ServerStore:
+    return ServerStore(path) if on_server(path) else store.FileStore(Path(path).absolute())
+
+
 def _kept_part(
-    db: sqlite3.Connection, policy: str, about: str, part: ChargedPart | None
+    db: schema.Connection, policy: str, about: str, part: ChargedPart | None
 ) -> ChargedPart | None:
     """A part, or None (all cells) where the ledger has the policy on record with its cells numbered in another order."""
     row = db.execute("SELECT description FROM policies WHERE policy = ?", (policy,)).fetchone()

@@ -1,6 +1,6 @@
 """The tables of a ledger file, the seals of its lines, the checks that trust rests on, and the layouts before.
 
-Owns the layout (``VERSION``), its verification, and :func:`upgrade`; gets an open connection from ``store``.
+Owns the layout (``VERSION``), its verification, and :func:`upgrade`; gets an open connection from ``store`` (a file) or ``server``.
 
 Entries and marks are append-only. An entry is a limit or a charge; a mark says what a data set is called, how a policy reads,
 which cells a charge is for, which key it waits with, and which release it was completed with. Each carries a digest over its own content and
@@ -18,9 +18,17 @@ import secrets
 import sqlite3
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from typing import Any, Protocol
 
 from policygraph.errors import InputError, LedgerError
 from policygraph.version import __version__
+
+
+class Connection(Protocol):
+    """What statements are run on: a file of SQLite, or a server."""
+
+    def execute(self, statement: str, values: Sequence[Any] = ..., /) -> Any: ...
+
 
 APPLICATION_ID = 0x50474C44
 VERSION = 4
@@ -122,20 +130,25 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def create_tables(connection: sqlite3.Connection) -> None:
+def create_tables(connection: Connection) -> None:
     """Lay out an empty ledger, inside a transaction of the caller."""
     for statement in TABLES:
         connection.execute(statement)
+    fill(connection)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def fill(connection: Connection) -> None:
+    """Give empty tables an identity, a key and a head."""
     connection.execute(
         "INSERT INTO ledger VALUES (1, ?, ?, ?, ?)",
         (secrets.token_hex(16), secrets.token_bytes(32), now(), __version__),
     )
     seal_head(connection)
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def _keyed(connection: sqlite3.Connection, *values: object) -> str:
+def _keyed(connection: Connection, *values: object) -> str:
     """Digest of some values under the key of the ledger."""
     (secret,) = connection.execute("SELECT secret FROM ledger").fetchone()
     # Damage can turn the key into a text; its seal then fails like any other.
@@ -143,22 +156,23 @@ def _keyed(connection: sqlite3.Connection, *values: object) -> str:
     return hmac.new(key, canonical_json(list(values), "seal").encode(), hashlib.sha256).hexdigest()
 
 
-def _last(connection: sqlite3.Connection, table: str) -> tuple[int, str]:
+def _last(connection: Connection, table: str) -> tuple[int, str]:
     row = connection.execute(f"SELECT number, seal FROM {table} ORDER BY number DESC LIMIT 1").fetchone()
     return (row[0], row[1]) if row else (0, "")
 
 
-def seal_head(connection: sqlite3.Connection) -> None:
+def seal_head(connection: Connection) -> None:
     """Say how many entries and marks there are now, and how they end; the last step of every transaction that writes."""
     line = (*_last(connection, "entries"), *_last(connection, "marks"))
     if connection.execute("SELECT entries, entry_seal, marks, mark_seal FROM head").fetchone() == line:
         return
+    connection.execute("DELETE FROM head")
     connection.execute(
-        "INSERT OR REPLACE INTO head VALUES (1, ?, ?, ?, ?, ?)", (*line, _keyed(connection, "head", *line))
+        "INSERT INTO head VALUES (1, ?, ?, ?, ?, ?)", (*line, _keyed(connection, "head", *line))
     )
 
 
-def check_head(connection: sqlite3.Connection) -> str | None:
+def check_head(connection: Connection) -> str | None:
     """Compare the head with the ends of the two chains; give what is wrong."""
     row = connection.execute("SELECT entries, entry_seal, marks, mark_seal, seal FROM head").fetchone()
     line = (*_last(connection, "entries"), *_last(connection, "marks"))
@@ -171,7 +185,7 @@ def check_head(connection: sqlite3.Connection) -> str | None:
     return None
 
 
-def mark(connection: sqlite3.Connection, what: str, subject: str, *content: object) -> None:
+def mark(connection: Connection, what: str, subject: str, *content: object) -> None:
     """Put something beside the entries under seal, inside a transaction of the caller."""
     number, previous = _last(connection, "marks")
     digest = _keyed(connection, what, subject, *content)
@@ -179,7 +193,7 @@ def mark(connection: sqlite3.Connection, what: str, subject: str, *content: obje
     connection.execute("INSERT INTO marks VALUES (?, ?, ?, ?, ?)", (number + 1, what, subject, digest, seal))
 
 
-def put_part(connection: sqlite3.Connection, number: int, reading: str, cells: str) -> None:
+def put_part(connection: Connection, number: int, reading: str, cells: str) -> None:
     """Keep beside a charge which cells it is for, in the transaction of the charge."""
     connection.execute("INSERT INTO parts VALUES (?, ?, ?)", (number, reading, cells))
     mark(connection, "part", str(number), reading, cells)
@@ -190,18 +204,18 @@ def key_digest(key: bytes) -> str:
     return hashlib.sha256(b"policygraph noise key" + key).hexdigest()
 
 
-def put_key(connection: sqlite3.Connection, number: int, key: bytes) -> None:
+def put_key(connection: Connection, number: int, key: bytes) -> None:
     """Keep the key of the noise beside its charge, in the transaction of the charge."""
     connection.execute("INSERT INTO keys VALUES (?, ?)", (number, key))
     mark(connection, "key", str(number), key_digest(key))
 
 
-def erase_key(connection: sqlite3.Connection, number: int) -> None:
+def erase_key(connection: Connection, number: int) -> None:
     """Overwrite the key of a charge; ``secure_delete`` is on in every connection, so that its bytes are zeroed."""
     connection.execute("DELETE FROM keys WHERE number = ?", (number,))
 
 
-def store_release(connection: sqlite3.Connection, number: int, body: bytes, time: str | None = None) -> None:
+def store_release(connection: Connection, number: int, body: bytes, time: str | None = None) -> None:
     """Put a release beside its charge, piece by piece, and erase its key."""
     when, digest = time or now(), hashlib.sha256(body).hexdigest()
     connection.execute("INSERT INTO stored VALUES (?, ?, ?, ?)", (number, when, len(body), digest))
@@ -214,7 +228,7 @@ def store_release(connection: sqlite3.Connection, number: int, body: bytes, time
     erase_key(connection, number)
 
 
-def body_of(connection: sqlite3.Connection, number: int) -> bytes | None:
+def body_of(connection: Connection, number: int) -> bytes | None:
     """Give a release on record; None if it is not what was stored."""
     size, digest = connection.execute(
         "SELECT bytes, digest FROM stored WHERE number = ?", (number,)
@@ -231,16 +245,18 @@ def _seal(previous: str, line: tuple[object, ...]) -> str:
     return hashlib.sha256(canonical_json([previous, *line], "entry").encode()).hexdigest()
 
 
-def _first_seal(connection: sqlite3.Connection) -> str:
+def _first_seal(connection: Connection) -> str:
     """Seal the identity and the key, without which every data set would look unspent."""
     identity, secret, created, version = connection.execute(
-        "SELECT identity, hex(secret), created, version FROM ledger"
+        "SELECT identity, secret, created, version FROM ledger"
     ).fetchone()
-    return _seal("", (identity, secret, created, version))
+    # Damage can turn the key into a text.
+    key = secret if isinstance(secret, bytes) else str(secret).encode()
+    return _seal("", (identity, key.hex().upper(), created, version))
 
 
 def append(
-    connection: sqlite3.Connection,
+    connection: Connection,
     *,
     what: str,
     dataset: str,
@@ -265,15 +281,31 @@ def append(
     return number, time, seal
 
 
-def verify(connection: sqlite3.Connection) -> None:
+def verify(connection: Connection, structure: Iterator[str] | None = None) -> None:
     """Check a whole ledger: pages, layout, references, seals, and that no entry is missing.
+
+    Parameters
+    ----------
+    connection
+        An open ledger.
+    structure
+        What is wrong with the tables themselves, where it is no file.
 
     Raises
     ------
     LedgerError
         With the first few faults found.
     """
-    _refuse(_faults(connection, VERSION))
+    _refuse(_faults(connection, VERSION) if structure is None else _faults_on_server(connection, structure))
+
+
+def _faults_on_server(connection: Connection, structure: Iterator[str]) -> Iterator[str]:
+    found = list(structure)
+    if found or connection.execute("SELECT count(*) FROM ledger").fetchone() != (1,):
+        yield from found or ["its identity is missing"]
+        return
+    yield from _faults_of_entries(connection)
+    yield from _faults_of_content(connection)
 
 
 def _refuse(found: Iterator[str]) -> None:
@@ -309,7 +341,7 @@ def _squeeze(sql: str) -> str:
     return "".join(sql.split())
 
 
-def _faults(connection: sqlite3.Connection, version: int) -> Iterator[str]:
+def _faults(connection: Connection, version: int) -> Iterator[str]:
     """What is wrong with a file of a layout, as the version that wrote it would have found."""
     layout = {_squeeze(sql) for (sql,) in connection.execute("SELECT sql FROM sqlite_master") if sql}
     expected = {_squeeze(sql) for sql in (*_tables(version), "CREATE TABLE sqlite_sequence(name,seq)")}
@@ -327,12 +359,20 @@ def _faults(connection: sqlite3.Connection, version: int) -> Iterator[str]:
         yield "its identity is missing"
         return
     yield from _faults_of_entries(connection)
+    (count,) = connection.execute("SELECT count(*) FROM entries").fetchone()
+    sequence = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entries'").fetchone()
+    if (sequence[0] if sequence else 0) != count:
+        yield f"entries after {count} are missing"
     if version == 2:
         for number, body, digest in connection.execute("SELECT number, body, digest FROM releases"):
             if not isinstance(body, bytes) or hashlib.sha256(body).hexdigest() != digest:
                 yield f"the release of charge {number} is damaged"
         return
-    yield from _faults_of_marks(connection, parts=version == VERSION)
+    yield from _faults_of_content(connection, parts=version == VERSION)
+
+
+def _faults_of_content(connection: Connection, parts: bool = True) -> Iterator[str]:
+    yield from _faults_of_marks(connection, parts=parts)
     fault = check_head(connection)
     if fault is not None:
         yield fault
@@ -380,16 +420,16 @@ def upgrade(connection: sqlite3.Connection, version: int) -> None:
     connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def _faults_of_entries(connection: sqlite3.Connection) -> Iterator[str]:
+def _faults_of_entries(connection: Connection) -> Iterator[str]:
     """Walk the chain of entries, which starts from the identity and the key of the ledger."""
     named = connection.execute("SELECT identity, created, version FROM ledger").fetchone()
     # Damage can turn a text into bytes, which have no place in a seal; an error about them would show the key.
     if any(isinstance(value, bytes) for value in named):
         yield "its identity is no text"
         return
-    previous, count = _first_seal(connection), 0
-    for row in connection.execute(f"SELECT {ENTRY_COLUMNS} FROM entries ORDER BY number"):
-        count += 1
+    previous = _first_seal(connection)
+    rows = connection.execute(f"SELECT {ENTRY_COLUMNS} FROM entries ORDER BY number")
+    for count, row in enumerate(rows, 1):
         if row[0] != count:
             yield f"entry {count} is missing"
             return
@@ -398,12 +438,9 @@ def _faults_of_entries(connection: sqlite3.Connection) -> Iterator[str]:
             yield f"entry {count} does not match its seal"
             return
         previous = row[-1]
-    sequence = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entries'").fetchone()
-    if (sequence[0] if sequence else 0) != count:
-        yield f"entries after {count} are missing"
 
 
-def _faults_of_marks(connection: sqlite3.Connection, parts: bool = True) -> Iterator[str]:
+def _faults_of_marks(connection: Connection, parts: bool = True) -> Iterator[str]:
     """Walk the chain of marks, and compare names, policies, parts, keys and releases with what it says of them."""
     sealed: dict[tuple[str, str], str] = {}
     previous = ""

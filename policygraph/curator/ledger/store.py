@@ -18,19 +18,23 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from policygraph.curator.ledger.schema import APPLICATION_ID, OLD, VERSION, create_tables, upgrade
+from policygraph.curator.ledger.schema import APPLICATION_ID, OLD, VERSION, Connection, create_tables, upgrade
 from policygraph.errors import LedgerError
 
 BUSY_SECONDS = 30.0
+ASKING_SECONDS = 600.0
+"""How long an online question waits for another process that is asking on the same ledger."""
 PRAGMAS = ("synchronous=EXTRA", "fullfsync=ON", "foreign_keys=ON", "temp_store=MEMORY", "secure_delete=ON")
 SLACK = 1 << 18
 """Room for a charge, for the journals of two transactions and for pages that are only partly filled."""
-_GUARD = threading.RLock()
+GUARD = threading.RLock()
+"""Held while any connection is open, and around a fork."""
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch
-    os.register_at_fork(before=_GUARD.acquire, after_in_parent=_GUARD.release, after_in_child=_GUARD.release)
+    os.register_at_fork(before=GUARD.acquire, after_in_parent=GUARD.release, after_in_child=GUARD.release)
 
 _ADVICE = {
     sqlite3.SQLITE_READONLY: (
@@ -70,7 +74,7 @@ def connection(path: Path) -> Iterator[sqlite3.Connection]:
     LedgerError
         For whatever goes wrong with the file while it is open.
     """
-    with _GUARD:
+    with GUARD:
         try:
             opened = sqlite3.connect(
                 f"{path.as_uri()}?mode=rw", uri=True, timeout=BUSY_SECONDS, isolation_level=None
@@ -116,7 +120,7 @@ def check_header(path: Path) -> None:
         If the file is missing, unreadable, empty, foreign, damaged or newer. The file is not changed.
     """
     # Reading past SQLite needs the guard: closing any descriptor of a file drops the process's locks on it.
-    with _GUARD:
+    with GUARD:
         try:
             if not stat.S_ISREG(path.stat().st_mode):
                 raise LedgerError(
@@ -153,7 +157,7 @@ def check_header(path: Path) -> None:
         )
 
 
-def check_size(opened: sqlite3.Connection, path: Path) -> None:
+def check_size(opened: Connection, path: Path) -> None:
     """Refuse a file that is shorter than its pages: what is cut off from the last one would be read as zeros.
 
     Inside a transaction, so that no other process is in the middle of writing, and a journal that was left behind is undone.
@@ -171,7 +175,7 @@ def check_size(opened: sqlite3.Connection, path: Path) -> None:
 
 def upgrade_file(path: Path) -> None:
     """Bring a file of a layout before to the present one, in one transaction; leave any other as it is."""
-    with _GUARD, path.open("rb") as file:
+    with GUARD, path.open("rb") as file:
         head = file.read(100)
     if _number(head, 60) not in OLD:
         return
@@ -224,7 +228,7 @@ class Room:
             for _ in range(0, self.size, SLACK):
                 os.write(handle, bytes(SLACK))
 
-    def fits(self, opened: sqlite3.Connection) -> None:
+    def fits(self, opened: Connection) -> None:
         """Compare the room with the most pages that the file may have."""
         pages, most, size = (
             opened.execute(f"PRAGMA {name}").fetchone()[0]
@@ -248,11 +252,82 @@ class Room:
         )
 
 
+@dataclass(frozen=True)
+class FileStore:
+    """A ledger in a file."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def exists(self) -> bool:
+        """Whether anything is there."""
+        return os.path.lexists(self.path)
+
+    def prepare(self, *, create: bool) -> None:
+        """Check that the file is a ledger and bring it to the present layout, or start one."""
+        if create and not self.exists():
+            _create(self.path)
+        check_header(self.path)
+        upgrade_file(self.path)
+
+    @contextmanager
+    def open(self, *, write: bool) -> Iterator[sqlite3.Connection]:
+        """One transaction: durable when it ends well, without a trace when it does not."""
+        with connection(self.path) as db, transaction(db, write=write):
+            yield db
+
+    def check_whole(self, db: Connection) -> None:
+        """Refuse a file that was cut off."""
+        check_size(db, self.path)
+
+    def layout(self, db: Connection) -> list[int]:
+        """What the file is and which layout it has."""
+        return [db.execute(f"PRAGMA {key}").fetchone()[0] for key in ("application_id", "user_version")]
+
+    def faults(self, db: Connection) -> None:
+        """Files are compared with their layout together with their seals."""
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Hold a lock beside the file for a series of transactions."""
+        beside = self.path.with_name(self.path.name + ".asking")
+        try:
+            lock = sqlite3.connect(
+                beside, timeout=ASKING_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            try:
+                lock.execute("BEGIN EXCLUSIVE")
+            except sqlite3.Error:
+                lock.close()
+                raise
+        except sqlite3.Error as cause:
+            raise not_asked(str(beside), cause) from cause
+        try:
+            yield
+        finally:
+            lock.close()
+
+    def room(self, size: int) -> Room:
+        """Hold room on the disk for a release of some bytes."""
+        return Room(self.path, size)
+
+
+def not_asked(place: str, cause: object) -> LedgerError:
+    """The refusal of an online question that others kept waiting."""
+    return LedgerError(
+        f"{place}: questions on this ledger are asked one after the other, and this one could not wait its turn ({cause}).",
+        code="online.busy",
+        path=place,
+    )
+
+
 def _number(head: bytes, offset: int) -> int:
     return int.from_bytes(head[offset : offset + 4], "big")
 
 
-def create(path: Path) -> None:
+def _create(path: Path) -> None:
     """Make a new ledger, or leave the one that another process makes at the same moment.
 
     Raises
