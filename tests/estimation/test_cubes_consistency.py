@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 
 import policygraph as pg
 from policygraph.errors import InputError, RefusedError
-from policygraph.estimation.cubes import finest, rounding
+from policygraph.estimation.cubes import columns, finest, rounding
 from policygraph.estimation.cubes.cells import Fact, all_sums, facts_of, spread, summed
 from policygraph.estimation.cubes.errors import factors_at, lower_tail, published_errors
 from policygraph.estimation.cubes.finest import program_cells
@@ -281,14 +281,17 @@ def test_ranges_hold_for_tables_that_are_not_linear_in_the_noise():
 
 
 @pytest.mark.parametrize("method", ["least-absolute", "least-maximum"])
-@pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize(("nonnegative", "most"), [(False, 1 << 14), (True, 1 << 14), (True, 0)])
 @given(cube=cubes())
 @settings(max_examples=25, deadline=None)
-def test_programs_reach_the_least_deviation(method, nonnegative, cube):
+def test_programs_reach_the_least_deviation(method, nonnegative, most, cube):
     lattice, _, choice, measured, known, facts = cube
     top = lattice.base
     inside = dict(known)
-    x = program_cells(method, lattice, top, choice, measured, inside, facts, nonnegative=nonnegative)
+    with pytest.MonkeyPatch.context() as patch:
+        # Without room for any, cells are generated.
+        patch.setattr(finest, "PROGRAM_BASE", most)
+        x = program_cells(method, lattice, top, choice, measured, inside, facts, nonnegative=nonnegative)
     rows = np.concatenate(
         [w * rows_of(lattice, lattice.mask(s), top) for s, w in zip(choice.sets, choice.weights, strict=True)]
     )
@@ -323,6 +326,82 @@ def test_programs_reach_the_least_deviation(method, nonnegative, cube):
     support = np.flatnonzero(np.abs(x.ravel()) > 1e-7)
     everything = np.concatenate([rows, *equal]) if equal else rows
     assert np.linalg.matrix_rank(everything[:, support]) == len(support)
+
+
+@pytest.mark.parametrize("kind", ["cuboids", "interactions"])
+@pytest.mark.parametrize("method", ["least-absolute", "least-maximum"])
+@pytest.mark.parametrize("known", [(), (1,), (1, 6)])
+def test_generated_cells_are_as_good_as_all_of_them(kind, method, known, monkeypatch):
+    lattice = Lattice(pg.Domain({"a": 2, "b": 3, "c": 2, "d": 2, "e": 3}))
+    top = lattice.base
+    masks = [m for m in range(top + 1) if lattice.level(m) <= 2]
+    choice = Choice(tuple(lattice.names(m) for m in masks), tuple(1 + m % 3 for m in masks), kind)
+    rng = np.random.default_rng(5)
+    true = rng.multinomial(60, rng.dirichlet(np.full(lattice.size(top), 0.2)))
+    query = choice.query(lattice.domain)
+    noisy = query.answer(true) + rng.integers(-9, 10, query.height)
+    cuts = np.cumsum([part.height for part in query.parts])[:-1]
+    measured = dict(zip(masks, np.split(noisy, cuts), strict=True))
+    tables = {m: summed(lattice, true.reshape(lattice.shape(top)), top, m) for m in known}
+
+    def missed(x):
+        off = np.abs(query.columns(np.arange(lattice.size(top))) @ x.ravel() - noisy)
+        return off.sum() if method == "least-absolute" else off.max()
+
+    whole = program_cells(method, lattice, top, choice, measured, tables, nonnegative=True)
+    monkeypatch.setattr(finest, "PROGRAM_BASE", 0)
+    monkeypatch.setattr(columns, "ADDED", 5)
+    made = program_cells(method, lattice, top, choice, measured, tables, nonnegative=True)
+    assert missed(made) == pytest.approx(missed(whole), rel=1e-6)
+    assert made.min() >= 0
+    for mask, table in tables.items():
+        np.testing.assert_allclose(summed(lattice, made, top, mask), table, atol=1e-6)
+    monkeypatch.setattr(columns, "MOST_ENTRIES", 1)
+    with pytest.raises(RefusedError, match="coefficients"):
+        program_cells(method, lattice, top, choice, measured, tables, nonnegative=True)
+    monkeypatch.setattr(columns, "MOST_ENTRIES", 1 << 20)
+    monkeypatch.setattr(columns, "ROUNDS", 1)
+    with pytest.raises(RefusedError, match="rounds of new cells") as refused:
+        program_cells(method, lattice, top, choice, measured, tables, nonnegative=True)
+    assert refused.value.code == "cubes.program"
+
+
+@given(st.lists(st.floats(-1, 1), min_size=8, max_size=8), st.booleans(), st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_any_dual_values_give_a_bound(duals, absolute, total):
+    """The optimum of the doctest of program_cells is known: cells (3, 0), off by 2 at most, by 4 in all."""
+    from scipy import sparse
+
+    lattice = Lattice(pg.Domain({"a": 2, "b": 2}))
+    choice = Choice((("a",), ("b",), *([()] if total else [])), (1, 1, *([1] if total else [])))
+    targets = np.array([4.0, -2.0, 3.0, 9.0, *([5.0] if total else [])])
+    program = columns.Columns(
+        lattice,
+        3,
+        choice,
+        choice.query(lattice.domain),
+        targets,
+        np.arange(4),
+        sparse.csr_matrix((0, 4)),
+        np.zeros(0),
+        absolute,
+    )
+    given_duals = np.array(duals[: len(targets)])
+    scaled = given_duals / max(1.0, np.abs(given_duals).max() if absolute else np.abs(given_duals).sum())
+    bound = program.bound(scaled, np.zeros(0))
+    value = program.solved(np.arange(4), 1.0)[3]
+    assert float(bound) <= value + 1e-9
+
+
+def test_what_no_table_has_is_refused_by_generated_cells(monkeypatch):
+    monkeypatch.setattr(finest, "PROGRAM_BASE", 0)
+    lattice = Lattice(pg.Domain({"a": 2, "b": 2}))
+    choice = Choice((("a",),), (1,))
+    with pytest.raises(RefusedError) as refused:
+        program_cells(
+            "least-maximum", lattice, 3, choice, {1: [1, 1]}, {1: [5, 5], 2: [3, 3]}, nonnegative=True
+        )
+    assert refused.value.code == "cubes.program"
 
 
 def test_a_vertex_is_rounded_within_the_rank_and_an_inner_optimum_is_not():

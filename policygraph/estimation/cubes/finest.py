@@ -26,7 +26,9 @@ NEAR = 1e-3
 SLOWEST = 0.999
 TRACE = 1e-7
 PROGRAM_BASE = 1 << 14
-"""Cells of the finest table up to which deviations are minimised by linear programs."""
+"""Cells up to which deviations are minimised by one linear program over all of them."""
+GENERATED_BASE, GENERATED_ROWS = 1 << 18, 1 << 12
+"""Cells of the finest table and measured numbers up to which deviations are minimised by linear programs at all; beyond the first limit cells are added where they are needed."""
 PROGRAM_ENTRIES = 6_000_000
 """Non-zero coefficients of such a program."""
 ITERATIONS = 200_000
@@ -202,9 +204,12 @@ def program_cells(
     from scipy.optimize import linprog
 
     sparse = _sparse()
-    rows, targets = _measured_rows(lattice, top, choice, measured)
     empty = [fact.cells_in(lattice, top) for fact in facts if fact.empty]
     facts = [fact for fact in facts if not fact.empty]
+    if lattice.size(top) > GENERATED_BASE:
+        raise _too_large(
+            f"{lattice.size(top):,} cells in the finest table: expected at most {GENERATED_BASE:,}"
+        )
     cells = np.arange(lattice.size(top))
     if empty:
         cells = np.setdiff1d(cells, np.concatenate(empty))
@@ -213,7 +218,13 @@ def program_cells(
         cells = away(lattice, top, [*masks, *known, *(fact.mask for fact in facts)])
     if not len(cells):
         return np.zeros(lattice.shape(top))
-    rows = rows[:, cells]
+    parts = [np.asarray(measured[lattice.mask(names)], dtype=np.float64).ravel() for names in choice.sets]
+    targets = np.concatenate([np.zeros(0), *parts])
+    if nonnegative and len(cells) > PROGRAM_BASE:
+        return _generated(method, lattice, top, choice, targets, known, facts, cells)
+    if len(cells) > PROGRAM_BASE:
+        raise _too_large(f"{len(cells):,} cells of either sign: expected at most {PROGRAM_BASE:,}")
+    rows = _measured_rows(lattice, top, choice, cells)
     held, values = _exact_rows(lattice, top, known, facts, cells)
     if rows.nnz + held.nnz > PROGRAM_ENTRIES:
         raise _too_large(f"{rows.nnz + held.nnz:,} coefficients: expected at most {PROGRAM_ENTRIES:,}")
@@ -312,26 +323,46 @@ def _beside_finest(
     return np.asarray(noisy + found[:width] - found[width : 2 * width])
 
 
-def _measured_rows(
-    lattice: Lattice, top: int, choice: Choice, measured: Mapping[int, Any]
-) -> tuple[Any, Floats]:
-    """The measured numbers as rows over the finest cells, and the noisy values."""
+def _measured_rows(lattice: Lattice, top: int, choice: Choice, cells: Ints) -> Any:
+    """The measured numbers as rows over some finest cells."""
     sparse = _sparse()
-    if lattice.size(top) > PROGRAM_BASE:
-        raise _too_large(
-            f"{lattice.size(top):,} cells in the finest table: expected at most {PROGRAM_BASE:,}"
-        )
     if not choice.sets:
-        return sparse.csr_matrix((0, lattice.size(top))), np.zeros(0)
-    domain = lattice.domain.project(list(lattice.names(top)))
-    query = choice.query(domain)
+        return sparse.csr_matrix((0, len(cells)))
+    query = choice.query(lattice.domain.project(list(lattice.names(top))))
     # A cell counts in one cell of each measured cuboid, but in all rows of an interaction.
     each = len(choice.sets) if choice.kind == "cuboids" else query.height
-    if domain.size * each > PROGRAM_ENTRIES:
-        raise _too_large(f"{domain.size * each:,} coefficients: expected at most {PROGRAM_ENTRIES:,}")
-    rows = query.columns(np.arange(domain.size, dtype=np.int64))
-    targets = [np.asarray(measured[lattice.mask(names)], dtype=np.float64).ravel() for names in choice.sets]
-    return sparse.csr_matrix(rows, dtype=np.float64), np.concatenate(targets)
+    if len(cells) * each > PROGRAM_ENTRIES:
+        raise _too_large(f"{len(cells) * each:,} coefficients: expected at most {PROGRAM_ENTRIES:,}")
+    return sparse.csr_matrix(query.columns(cells), dtype=np.float64)
+
+
+def _generated(
+    method: str,
+    lattice: Lattice,
+    top: int,
+    choice: Choice,
+    noisy: Floats,
+    known: Mapping[int, Any],
+    facts: Sequence[Fact],
+    cells: Ints,
+) -> Floats:
+    """Many non-negative cells: by column generation."""
+    from policygraph.estimation.cubes.columns import Columns, generated_cells
+
+    if not 0 < len(noisy) <= GENERATED_ROWS:
+        raise _too_large(
+            f"{len(cells):,} cells and {len(noisy):,} measured numbers: expected at most {PROGRAM_BASE:,} cells, or {GENERATED_ROWS:,} numbers"
+        )
+    masks = [lattice.mask(names) for names in choice.sets]
+    held, values = _exact_rows(lattice, top, known, facts, cells)
+    query = choice.query(lattice.domain.project(list(lattice.names(top))))
+    program = Columns(
+        lattice, top, choice, query, noisy, cells, held, values, absolute=method == "least-absolute"
+    )
+    first = np.flatnonzero(np.isin(cells, away(lattice, top, [*masks, *known])))
+    made = np.zeros(lattice.size(top))
+    made[cells] = generated_cells(program, first)
+    return made.reshape(lattice.shape(top))
 
 
 def _exact_rows(
