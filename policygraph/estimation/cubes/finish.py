@@ -184,19 +184,19 @@ class Finished:
     gap
         For non-negative tables: how far their objective is from a proved bound, as a share of what least squares is expected to miss the truth by.
     smoothing
-        Weight of the relative entropy to smooth tables, chosen from the noisy numbers; 0: the nearest tables.
+        How often a prior was made, chosen from the noisy numbers; 0: they are the nearest tables.
     """
 
     tables: Tables
     fitted: Tables | None = None
     gap: float | None = None
-    smoothing: float | None = None
+    smoothing: int | None = None
 
 
 def reached(made: Finished) -> str:
     """One sentence on how near to the optimum non-negative tables are."""
     smooth = (
-        f"with a relative entropy to smooth tables of weight {made.smoothing:g}, which a comparison on the noisy numbers spoke for"
+        "with a prior around smaller tables, which a comparison on the noisy numbers spoke for"
         if made.smoothing
         else "as near as non-negative tables can be"
     )
@@ -212,7 +212,7 @@ def finished(
     known: Mapping[int, Any],
     facts: Sequence[Fact],
     variance: float,
-    smoothing: float | None = None,
+    smoothing: int | None = None,
 ) -> Finished:
     """Make the published tables.
 
@@ -227,7 +227,7 @@ def finished(
     variance
         Variance of one noise.
     smoothing
-        Of non-negative tables; None: chosen from the noisy numbers.
+        How often the prior of non-negative tables is made; None: chosen from the noisy numbers.
     """
     if finish.consistency is None:
         return Finished(best_sums(lattice, choice, measured, published, known))
@@ -313,7 +313,7 @@ def _local(
     known: Mapping[int, Any],
     variance: float,
     fitted: Tables,
-    smoothing: float | None,
+    smoothing: int | None,
 ) -> Finished:
     """Non-negative tables that agree with each other, without a finest table."""
     masks = [lattice.mask(names) for names in choice.sets]
@@ -334,7 +334,7 @@ def _local(
         }
         settle(out, mixed, exact)
         if min(float(mixed[mask].min()) for mask in tops) >= 0:
-            return Finished(mixed, fitted, made.gap, made.smoothing)
+            return Finished(mixed, fitted, made.gap, made.passes)
         share = 10 * share if share else 1e-12
         if share > 1 or any(known):
             raise RefusedError(
@@ -356,7 +356,7 @@ def _of_finest(
     facts: Sequence[Fact],
     variance: float,
     fitted: Tables,
-    smoothing: float | None,
+    smoothing: int | None,
 ) -> Finished:
     """Non-negative tables as sums of one finest table."""
     masks = [lattice.mask(names) for names in choice.sets]
@@ -382,7 +382,7 @@ def _of_finest(
     aims = {mask: near.tables[mask] for mask in family.masks.tolist()}
     x = nonnegative_cells(lattice, top, aims, inside, facts)
     made = _on_grid(finish, lattice, top, x, family.masks.tolist(), inside, facts)
-    return Finished({mask: made[mask] for mask in published}, fitted, near.gap_at(made), near.smoothing)
+    return Finished({mask: made[mask] for mask in published}, fitted, near.gap_at(made), near.passes)
 
 
 def _on_grid(

@@ -225,7 +225,7 @@ class CubeNoise(BuiltOnAdditive):
         """The published tables from noisy points (post-processing)."""
         return self.finished(points).tables
 
-    def finished(self, points: Ints, smoothing: float | None = None) -> Finished:
+    def finished(self, points: Ints, smoothing: int | None = None) -> Finished:
         """The published tables from noisy points, with how they came about (post-processing)."""
         masks = [self.lattice.mask(names) for names in self.choice.sets]
         heights = [part.height for part in self.measured.parts] if self.measured else []
@@ -303,7 +303,7 @@ class CubeNoise(BuiltOnAdditive):
         points: Ints,
         made: dict[int, Floats],
         fitted: dict[int, Floats] | None,
-        smoothing: float | None,
+        smoothing: int | None,
     ) -> list[Errors]:
         """Errors of the published tables: exact for linear ones, simulated for others while that is little work, bounded otherwise."""
         heights = [part.height for part in self.query.parts]
@@ -334,7 +334,7 @@ class CubeNoise(BuiltOnAdditive):
         ]
 
     def _simulated(
-        self, points: Ints, made: dict[int, Floats], seen: Seen, runs: int, smoothing: float | None
+        self, points: Ints, made: dict[int, Floats], seen: Seen, runs: int, smoothing: int | None
     ) -> Errors:
         """Errors of tables that are made of noise drawn again around published ones."""
         masks = [self.lattice.mask(names) for names in self.choice.sets]
