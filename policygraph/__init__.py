@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         PolicyGraphError,
         RefusedError,
     )
-    from policygraph.estimation import networks
+    from policygraph.estimation import networks, statistics
     from policygraph.estimation.graphical.records import SyntheticRecords, synthetic_records
     from policygraph.files import load
     from policygraph.mechanisms import (
@@ -156,6 +156,7 @@ _MODULES = {
     "extend": "policygraph.extend",
     "networks": "policygraph.estimation.networks",
     "queries": "policygraph.model.queries",
+    "statistics": "policygraph.estimation.statistics",
 }
 _HOME = {name: module for module, names in _WHERE.items() for name in names}
 
@@ -233,6 +234,7 @@ __all__ = [
     "release",
     "secret_edges",
     "sensitivity",
+    "statistics",
     "synthetic_records",
     "z_order",
 ]

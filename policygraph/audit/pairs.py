@@ -20,7 +20,7 @@ from policygraph.model.domain import Domain, Network
 from policygraph.model.node_privacy import NodePrivacy
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
-from policygraph.model.queries.network_statistics import NetworkStatistic
+from policygraph.model.queries.statistics import NonlinearQuery
 from policygraph.moves.degrees.secret_pairs import secret_cells
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.proofs import current, proved
@@ -157,7 +157,7 @@ def neighbour_pairs(
     if most < 1:
         raise InputError(f"most={most}: expected an integer >= 1.", code="audit.pairs", value=most)
     asked = query if query is not None else _cells(policy)
-    if isinstance(policy, NodePrivacy) or isinstance(asked, NetworkStatistic):
+    if isinstance(policy, NodePrivacy) or isinstance(asked, NonlinearQuery):
         return statistic_pairs(policy, asked, most)
     proof = certificate if certificate is not None else _certificate(asked, policy)
     found: dict[bytes, Pair] = {}

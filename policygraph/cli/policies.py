@@ -89,14 +89,14 @@ def sensitivity(
     out: Path | None = typer.Option(None, "--out", help="Write the certificate into this file."),
 ) -> None:
     """How much one neighbour step can change what the file releases, with its certificate."""
-    from policygraph.model.queries.network_statistics import NetworkStatistic
+    from policygraph.model.queries.statistics import NonlinearQuery
     from policygraph.sensitivity import sensitivity as compute
 
     norm = norm.lower()
     if norm not in ("l1", "l2"):
         raise InputError(f"--norm {norm}: expected l1 or l2.", code="cli.norm")
     read, query = one_query(file)
-    if isinstance(query, NetworkStatistic):
+    if isinstance(query, NonlinearQuery):
         _bound(query, read.policy, norm, as_json=as_json, out=out)
         return
     if out is not None:
@@ -188,7 +188,7 @@ def explain(
     from policygraph.explain import explain as make
     from policygraph.model.loss import Epsilon
     from policygraph.model.queries.cuboids import CuboidQuery
-    from policygraph.model.queries.network_statistics import NetworkStatistic
+    from policygraph.model.queries.statistics import NonlinearQuery
 
     read, query = one_query(file)
     loss = Epsilon(as_fraction(epsilon, "epsilon"))
@@ -196,7 +196,7 @@ def explain(
         from policygraph.model.graphs.drawing import check_picture
 
         check_picture(draw)
-    if isinstance(query, NetworkStatistic):
+    if isinstance(query, NonlinearQuery):
         _statistic(query, read.policy, loss, as_json=as_json, draw=draw)
         return
     with stage("explaining") as show:

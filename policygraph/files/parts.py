@@ -16,8 +16,8 @@ from policygraph.model.constraints import Constraint, from_spec
 from policygraph.model.constraints.base import AnyDomain
 from policygraph.model.domain import Domain, Network
 from policygraph.model.queries import CuboidQuery, MatrixQuery, MeasureQuery, Query
-from policygraph.model.queries.network_statistics import NetworkStatistic
 from policygraph.model.queries.products import ProductQuery
+from policygraph.model.queries.statistics import NonlinearQuery
 from policygraph.model.queries.workloads import BoxQuery
 
 STACKED = 5_000_000
@@ -407,9 +407,9 @@ def combine(made: list[Query]) -> Query:
     if len(made) == 1:
         return made[0]
     domain = made[0].domain
-    if any(isinstance(query, NetworkStatistic) for query in made):
+    if any(isinstance(query, NonlinearQuery) for query in made):
         raise InputError(
-            "a statistic that is not linear in the edges is a release of its own: expected one [[release]] in the file.",
+            "a statistic that is not linear in the counts is a release of its own: expected one [[release]] in the file.",
             code="file.combine",
         )
     if any(isinstance(query, MeasureQuery) for query in made):

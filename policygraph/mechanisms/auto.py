@@ -20,7 +20,7 @@ from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.model.queries.measures import MeasureQuery
-from policygraph.model.queries.network_statistics import NetworkStatistic
+from policygraph.model.queries.statistics import NonlinearQuery
 from policygraph.sensitivity.proofs import proved, shared_proofs
 from policygraph.ties import figures, ranked
 
@@ -110,7 +110,7 @@ def nonnegative_mechanism(query: Query, policy: Policy) -> Mechanism:
     >>> [nonnegative_mechanism(query, pg.Policy(domain)).name for query in queries]
     ['Adaptive', 'Cube']
     """
-    counts = not isinstance(query, (MeasureQuery, NetworkStatistic)) and isinstance(policy.domain, Domain)
+    counts = not isinstance(query, (MeasureQuery, NonlinearQuery)) and isinstance(policy.domain, Domain)
     tables = isinstance(query, CuboidQuery) and (not query.is_identity or coupled(policy))
     if counts and tables:
         return Cube(nonnegative=True)

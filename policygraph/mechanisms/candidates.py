@@ -39,8 +39,8 @@ from policygraph.model.queries.base import Query
 from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.model.queries.matrices import MatrixQuery
 from policygraph.model.queries.measures import MeasureQuery
-from policygraph.model.queries.network_statistics import NetworkStatistic
 from policygraph.model.queries.products import ProductQuery
+from policygraph.model.queries.statistics import NonlinearQuery
 from policygraph.model.queries.workloads import BoxQuery
 from policygraph.sensitivity.proofs import proved
 from policygraph.transforms.incidence.base import graph_of
@@ -181,7 +181,7 @@ def coupled(policy: Policy) -> bool:
 
 def _counts(query: Query) -> bool:
     """Whether the answers are sums of counts of cells; all else has a mechanism of its own."""
-    return not isinstance(query, (MeasureQuery, NetworkStatistic))
+    return not isinstance(query, (MeasureQuery, NonlinearQuery))
 
 
 def _independent(query: Query, policy: Policy, loss: Loss) -> bool:
@@ -422,7 +422,7 @@ CANDIDATES: tuple[Candidate, ...] = (
     Candidate(
         "statistic",
         lambda *_: StatisticNoise(),
-        lambda query, *_: isinstance(query, NetworkStatistic),
+        lambda query, *_: isinstance(query, NonlinearQuery),
         _never,
     ),
     EVERY_ANSWER,

@@ -1,4 +1,4 @@
-"""Noise on network statistics that are not linear. Owns :class:`StatisticNoise`.
+"""Noise on statistics that are not linear: of networks, and of tables. Owns :class:`StatisticNoise`.
 
 Scaled to the bounds of ``sensitivity.statistics``; the argument for the noise is that of ``docs/explanation/proofs/additive-noise.md``, where only
 a bound on the change of the answers enters.
@@ -27,7 +27,7 @@ from policygraph.model.loss import Epsilon, Loss
 from policygraph.model.node_privacy import NodePrivacy
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
-from policygraph.model.queries.network_statistics import NetworkStatistic
+from policygraph.model.queries.statistics import NonlinearQuery
 from policygraph.release.release import Randomness
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.statistics import StatisticBound, statistic_bound
@@ -77,7 +77,7 @@ class CalibratedStatistic(Calibrated):
 
 @dataclass(frozen=True)
 class StatisticNoise(Mechanism):
-    """Discrete Laplace noise for epsilon, discrete Gaussian noise for rho, on a network statistic.
+    """Discrete Laplace noise for epsilon, discrete Gaussian noise for rho, on a statistic that is not linear in the counts.
 
     Examples
     --------
@@ -98,15 +98,15 @@ class StatisticNoise(Mechanism):
         loss: Loss,
         sensitivity: Sensitivity | None = None,
     ) -> CalibratedStatistic:
-        if not isinstance(query, NetworkStatistic):
+        if not isinstance(query, NonlinearQuery):
             raise InputError(
-                f"{query!r} is a linear query: expected a network statistic. Use Laplace or Gaussian.",
+                f"{query!r} is a linear query: expected a statistic of a network or of a table. Use Laplace or Gaussian.",
                 code="statistic.linear",
                 value=query,
             )
         if sensitivity is not None:
             raise InputError(
-                "a network statistic is scaled to its own bound: expected no sensitivity.",
+                "a statistic is scaled to its own bound: expected no sensitivity.",
                 code="mechanism.sensitivity",
             )
         check_loss(loss)

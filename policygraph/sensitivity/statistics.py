@@ -1,11 +1,12 @@
-"""How much one neighbour step changes a network statistic. Owns :func:`statistic_bound` and :class:`StatisticBound`.
+"""How much one neighbour step changes a statistic that is not linear. Owns :func:`statistic_bound` and :class:`StatisticBound`.
 
-The theorems are in ``docs/explanation/proofs/networks.md``. What they do not cover is refused.
+The theorems are in ``docs/explanation/proofs/networks.md`` and ``docs/explanation/proofs/chi-squared.md``. What they do not cover is refused.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,12 @@ import numpy as np
 from policygraph.effort import SECOND
 from policygraph.errors import InputError, RefusedError
 from policygraph.model.constraints.networks import Degrees, KnownEdges
-from policygraph.model.constraints.tables import StructuralZero
-from policygraph.model.domain import Network
+from policygraph.model.constraints.tables import Cuboid, StructuralZero, Total
+from policygraph.model.domain import Domain, Network
 from policygraph.model.node_privacy import NodePrivacy
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Norm
+from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.model.queries.network_statistics import (
     DegreeTail,
     JointDegrees,
@@ -28,6 +30,7 @@ from policygraph.model.queries.network_statistics import (
     Wedges,
 )
 from policygraph.model.queries.networks import AdjacencyQuery
+from policygraph.model.queries.statistics import ChiSquaredRoot, NonlinearQuery, public_margin
 from policygraph.moves.degrees.secret_pairs import secret_cells
 from policygraph.sensitivity.ladder import sensitivity
 from policygraph.sensitivity.verify.tables import Verification
@@ -36,6 +39,8 @@ __all__ = ["StatisticBound", "statistic_bound"]
 
 STEPS = 10 * SECOND
 """Work on the number of edges by which neighbours differ; when it is spent, the bound that is proved counts."""
+MOST_ROOMS = 2_000
+"""Beyond this many rows the best set of cycles is bounded by the best cycle for its size."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +62,11 @@ class StatisticBound:
     power: int
     norm: Norm
     reason: str
-    statistic: NetworkStatistic
+    statistic: NonlinearQuery
     policy: Policy | NodePrivacy
 
     def verify(self) -> Verification:
-        """Recompute the largest change over all neighbours of all networks where these can be listed; otherwise say what it rests on."""
+        """Recompute the largest change over all neighbours of all data sets where these can be listed; otherwise say what it rests on."""
         from policygraph.sensitivity.verify.statistics import verify_statistic
 
         return verify_statistic(self.statistic, self.policy, self.norm, self.power, self.reason)
@@ -79,9 +84,9 @@ class StatisticBound:
 
 
 def statistic_bound(
-    statistic: NetworkStatistic, policy: Policy | NodePrivacy, norm: Norm = "l1"
+    statistic: NonlinearQuery, policy: Policy | NodePrivacy, norm: Norm = "l1"
 ) -> StatisticBound:
-    """Bound the change of a network statistic over the neighbours of a policy.
+    """Bound the change of a statistic over the neighbours of a policy.
 
     Parameters
     ----------
@@ -95,7 +100,7 @@ def statistic_bound(
     Raises
     ------
     InputError
-        When statistic and policy are over different networks.
+        When statistic and policy are over different domains.
     RefusedError
         When no bound is proved for this pair.
 
@@ -113,6 +118,11 @@ def statistic_bound(
     if norm not in ("l1", "l2"):
         raise InputError(f"norm={norm!r}: expected 'l1' or 'l2'.", code="sensitivity.norm", value=norm)
     statistic.check_domain(policy.domain)
+    if isinstance(statistic, ChiSquaredRoot) and isinstance(policy, Policy):
+        value, reason = _root(statistic, policy)
+        return StatisticBound(value if norm == "l1" else value * value, norm, reason, statistic, policy)
+    if not isinstance(statistic, NetworkStatistic):
+        raise RefusedError(f"no bound is proved for {statistic!r}.", code="statistic.policy")
     if isinstance(policy, NodePrivacy):
         power, reason = _nodes(statistic, norm)
         return StatisticBound(power, norm, reason, statistic, policy)
@@ -193,6 +203,61 @@ def _step(statistic: NetworkStatistic) -> tuple[int, str]:
     if isinstance(statistic, Triangles):
         return max(n - 2, 0), "an edge is in a triangle with each node that both ends are joined to"
     raise RefusedError(f"no bound is proved for {statistic!r}.", code="statistic.policy")
+
+
+def _root(statistic: ChiSquaredRoot, policy: Policy) -> tuple[int, str]:
+    """Largest change of the root of chi-squared, in its units: the largest norm of a change that keeps both margins."""
+    for name, values in zip(statistic.attributes, (statistic.rows, statistic.sums), strict=True):
+        if public_margin(policy, name) != values:
+            raise RefusedError(
+                f"{statistic!r} is for other margins of {name} than this policy publishes: expected Cuboid({name!r}, equals={list(values)[:8]}...) among its facts. "
+                "Make the query with pg.queries.chi_squared_root(policy, ...).",
+                code="statistic.policy",
+                value=name,
+            )
+    if statistic.longest < 2:
+        return 0, "one attribute has a single value that occurs, so that the margins determine the table"
+    rooms = range(2, statistic.longest + 1)
+    # Rounded up, so that each is at least the norm of its cycle in units.
+    norms = [0, 0] + [isqrt(int(statistic.cycle(half) * 4**statistic.bits)) + 1 for half in rooms]
+    cells = int(
+        sensitivity(CuboidQuery(statistic.domain, [statistic.attributes]), policy, effort=STEPS).power
+    )
+    if cells < 4:
+        return 0, "no neighbour step changes the table of the two attributes"
+    page = "docs/explanation/proofs/chi-squared.md"
+    if _two_margins(policy):
+        half = min(statistic.longest, cells // 2)
+        return norms[half] + 1, (
+            f"a minimal move is a cycle of at most {2 * half} cells, and the root changes by at most its norm ({page}, Theorem 1)"
+        )
+    return _cycles(norms, cells // 2) + 1, (
+        f"a neighbour step changes the table of the two attributes by at most {cells} records in cycles, and the root by at most the "
+        f"sum of their norms ({page}, Theorem 2)"
+    )
+
+
+def _two_margins(policy: Policy) -> bool:
+    """Whether every neighbour step is one minimal move of a table with two public margins."""
+    return (
+        policy.graph is None
+        and len(policy.domain.names if isinstance(policy.domain, Domain) else ()) == 2
+        and all(
+            isinstance(c, Total) or (isinstance(c, Cuboid) and len(c.names) <= 1) for c in policy.constraints
+        )
+    )
+
+
+def _cycles(norms: list[int], rooms: int) -> int:
+    """Largest sum of norms of cycles that share so many rows."""
+    longest = len(norms) - 1
+    if rooms > MOST_ROOMS:
+        # No cycle has more for each of its rows than the best of all.
+        return max(-(-norms[half] * rooms // half) for half in range(2, longest + 1))
+    best = np.zeros(rooms + 1, dtype=object)
+    for room in range(2, rooms + 1):
+        best[room] = max(best[room - half] + norms[half] for half in range(2, min(longest, room) + 1))
+    return int(best[rooms])
 
 
 def _only_degrees(policy: Policy) -> bool:

@@ -34,6 +34,7 @@ from policygraph.mechanisms.measured import Measured
 from policygraph.mechanisms.partitioned import Partition
 from policygraph.mechanisms.statistics import StatisticNoise
 from policygraph.model.node_privacy import NodePrivacy
+from policygraph.model.queries import chi_squared_root
 from policygraph.model.queries.measures import MeasureQuery
 from policygraph.model.queries.network_statistics import (
     DegreeTail,
@@ -132,6 +133,7 @@ ROWS = pg.Policy(CROSS, constraints=[pg.Cuboid("a")])
 MARGINS = pg.Policy(CROSS, constraints=[pg.Cuboid("a"), pg.Cuboid("b")])
 TOLD = pg.Policy(CROSS, constraints=[pg.Cuboid("a", equals=[2, 1, 1]), pg.Cuboid("b", equals=[1, 1, 2])])
 SQUARE_MARGINS = pg.Policy(SQUARE, constraints=[pg.Cuboid("a"), pg.Cuboid("b")])
+SQUARE_EVEN = pg.Policy(SQUARE, constraints=[pg.Cuboid("a", equals=[6, 6]), pg.Cuboid("b", equals=[6, 6])])
 SQUARE_TOLD = pg.Policy(SQUARE, constraints=[pg.Cuboid("a", equals=[3, 2]), pg.Cuboid("b", equals=[4, 1])])
 BOX_OPEN = pg.Policy(BOX)
 BOX_FULL = pg.Policy(BOX, pg.PolicyGraph.full(BOX))
@@ -400,6 +402,19 @@ NETWORKS = [
     ),
 ]
 
+STATISTICS = [
+    Case(
+        "chi-squared", StatisticNoise(), SQUARE_EVEN, chi_squared_root(SQUARE_EVEN, "a", "b"), pg.Epsilon(2)
+    ),
+    Case(
+        "chi-squared, rho",
+        StatisticNoise(),
+        SQUARE_EVEN,
+        chi_squared_root(SQUARE_EVEN, "a", "b"),
+        pg.Rho("1/2"),
+    ),
+]
+
 INCOME = pg.Measure("income", 0, 3)
 MEASURES = [
     Case(
@@ -462,5 +477,6 @@ MECHANISMS = [
     *ADAPTIVE,
     *PARTITIONS,
     *NETWORKS,
+    *STATISTICS,
     *MEASURES,
 ]

@@ -19,7 +19,7 @@ from policygraph.mechanisms import Calibrated, Mechanism
 from policygraph.mechanisms.additive import Additive
 from policygraph.mechanisms.partitioned.mechanism import PartitionedNoise
 from policygraph.mechanisms.partitioned.partitioners.base import Chooser, Partitioner
-from policygraph.model.queries.network_statistics import NetworkStatistic
+from policygraph.model.queries.statistics import NonlinearQuery
 from policygraph.transforms.cuboids.choose import CubeStrategy
 from tests.audit.audited import COUNT, MECHANISMS
 from tests.broken import BROKEN, dawa
@@ -113,7 +113,7 @@ def reached(value, kinds, seen):
 
 
 def test_every_mechanism_of_the_library_is_audited():
-    kinds = (Mechanism, Calibrated, Partitioner, Chooser, CubeStrategy, NetworkStatistic)
+    kinds = (Mechanism, Calibrated, Partitioner, Chooser, CubeStrategy, NonlinearQuery)
     seen = {}
     for case in MECHANISMS:
         ready = case.ready()
@@ -122,7 +122,7 @@ def test_every_mechanism_of_the_library_is_audited():
         if isinstance(ready, PartitionedNoise):
             reached(ready._expected, kinds, seen)
     audited = {type(value) for value in seen.values()}
-    for kind in (Mechanism, Calibrated, Partitioner, Chooser, NetworkStatistic):
+    for kind in (Mechanism, Calibrated, Partitioner, Chooser, NonlinearQuery):
         missing = sorted(one.__name__ for one in concrete(kind) - audited)
         assert not missing, f"{', '.join(missing)}: not audited; add a case to tests/audit/audited.py"
 

@@ -56,6 +56,7 @@ BROKEN = [
     Broken("too large a rate along a policy graph", facts.whole_rate_along_a_line, pg.Epsilon(1), 8000),
     Broken("a cube scaled to one of its tables", facts.first_table_only, pg.Epsilon(1), 4000),
     Broken("residuals scaled to one of them", facts.one_residual, pg.Rho("1/2"), 4000),
+    Broken("chi-squared scaled to one cell", facts.one_cell, pg.Epsilon(1), 4000),
     Broken("triangles scaled to one of them", facts.one_triangle, pg.Epsilon(1), 4000),
     Broken("a choice without noise", adaptive.best_table, pg.Epsilon(1), 400, {"batch": True}),
     Broken(

@@ -10,7 +10,15 @@ from policygraph.mechanisms import Exponential, Fitted, Kernel
 from policygraph.mechanisms.statistics import StatisticNoise
 from policygraph.model.queries.network_statistics import Triangles
 
-__all__ = ["first_table_only", "half_fitted", "half_kernel", "one_residual", "one_triangle", "twice_the_rate"]
+__all__ = [
+    "first_table_only",
+    "half_fitted",
+    "half_kernel",
+    "one_cell",
+    "one_residual",
+    "one_triangle",
+    "twice_the_rate",
+]
 
 SQUARE = pg.Domain({"a": 2, "b": 2})
 MARGINS = pg.Policy(SQUARE, constraints=[pg.Cuboid("a"), pg.Cuboid("b")])
@@ -67,6 +75,16 @@ def one_triangle():
     policy, query = pg.Policy(network), Triangles(network)
     ready = StatisticNoise().calibrate(query, policy, pg.Epsilon(1))
     return replace(ready, bound=replace(ready.bound, power=1)), policy, query
+
+
+def one_cell():
+    """The root of chi-squared with noise for one cell, where a swap of two records changes four."""
+    domain = pg.Domain({"a": 2, "b": 2})
+    facts = [pg.Cuboid("a", equals=[6, 6]), pg.Cuboid("b", equals=[6, 6])]
+    policy = pg.Policy(domain, constraints=facts)
+    query = pg.queries.chi_squared_root(policy, "a", "b")
+    ready = StatisticNoise().calibrate(query, policy, pg.Epsilon(1))
+    return replace(ready, bound=replace(ready.bound, power=ready.bound.power // 4)), policy, query
 
 
 def one_residual():

@@ -21,18 +21,21 @@ from policygraph.model.queries.network_statistics import (
 )
 from policygraph.model.queries.networks import AdjacencyQuery, MixingQuery, adjacency, mixing
 from policygraph.model.queries.products import ProductQuery, marginals
+from policygraph.model.queries.statistics import ChiSquaredRoot, NonlinearQuery, chi_squared_root
 from policygraph.model.queries.workloads import BoxQuery, all_ranges, boxes, random_boxes, rectangles
 
 __all__ = [
     "AdjacencyQuery",
     "BlockQuery",
     "BoxQuery",
+    "ChiSquaredRoot",
     "CuboidQuery",
     "DegreeTail",
     "JointDegrees",
     "MatrixQuery",
     "MeasureQuery",
     "MixingQuery",
+    "NonlinearQuery",
     "Norm",
     "Part",
     "ProductQuery",
@@ -46,6 +49,7 @@ __all__ = [
     "all_ranges",
     "averages",
     "boxes",
+    "chi_squared_root",
     "cuboid",
     "cuboids",
     "from_spec",
@@ -125,6 +129,8 @@ def from_spec(domain: AnyDomain, spec: dict[str, Any]) -> Query:
         return MixingQuery(domain, spec["mixing"])
     if "statistic" in spec and isinstance(domain, Network):
         return statistic_from_spec(domain, spec)
+    if spec.get("statistic") == "chi-squared root" and isinstance(domain, Domain):
+        return ChiSquaredRoot(domain, spec.get("margins"))
     if "boxes" in spec and isinstance(domain, Domain):
         if spec["boxes"] == "all ranges":
             return all_ranges(domain)

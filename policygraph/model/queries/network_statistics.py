@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 
-from policygraph.errors import DataError, InputError, RefusedError
+from policygraph.errors import DataError, InputError
 from policygraph.model.domain import Label, Network
-from policygraph.model.queries.base import Ints, Part, Query
+from policygraph.model.queries.base import Ints, Part
 from policygraph.model.queries.networks import MixingQuery
+from policygraph.model.queries.statistics import NonlinearQuery
 
 
-class NetworkStatistic(Query):
+class NetworkStatistic(NonlinearQuery):
     """Whole numbers that follow from the edges of a network, not linearly."""
 
     domain: Network
@@ -69,13 +70,6 @@ class NetworkStatistic(Query):
             )
         tail, head = self.domain.pairs(cells)
         return self.of_edges(tail, head, times)
-
-    def columns(self, cells: Any) -> NoReturn:
-        raise RefusedError(
-            f"{self!r} is not linear in the edges, so that it has no sensitivity over moves alone. Release it without naming a "
-            "mechanism, or with pg.StatisticNoise(), which scale the noise to a bound of its own.",
-            code="query.not-linear",
-        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.domain!r})"
