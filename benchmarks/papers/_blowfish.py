@@ -18,7 +18,7 @@ from policygraph.mechanisms.partitioned.partitioners.base import Partitioner
 
 METHODS = ("Laplace", "DAWA", "Transformed+Laplace", "DAWA+Transformed", "Matching+Transformed")
 SHARE = {"DAWA": Fraction(1, 4), "DAWA+Transformed": Fraction(1, 2), "Matching+Transformed": Fraction(1, 2)}
-"""The part of epsilon for the partition, section 6."""
+"""The part of epsilon for the partition, section 6; the paper prints none for the matching, which takes that of the other transformed method."""
 COLOURS = dict(zip(METHODS, ("tab:grey", "tab:orange", "tab:green", "tab:blue", "tab:red")))
 
 

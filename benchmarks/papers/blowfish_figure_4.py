@@ -33,7 +33,8 @@ def run(small: bool) -> Result:
         }
         for e in EPSILONS
     }
-    better = [d["DAWA+Transformed"] < d["DAWA"] for sets in found.values() for d in sets.values()]
+    ratios = [d["DAWA+Transformed"] / d["DAWA"] for sets in found.values() for d in sets.values()]
+    lower, level = sum(r < 0.99 for r in ratios), sum(0.99 <= r <= 1.01 for r in ratios)
     split = {
         m: {
             s: float(
@@ -67,11 +68,10 @@ def run(small: bool) -> Result:
             "Section 6",
             "DAWA+Transformed has a lower error than DAWA",
             "always",
-            f"{sum(better)} of {len(better)} times",
-            holds=all(better),
+            f"lower {lower} of {len(ratios)} times, the same within 1 % {level} times",
+            holds=lower == len(ratios),
             fixed=False,
-            reason="with a sound partition the loss of the first step counts twice for a record that moves, and where nearly every cell is a bucket of its own "
-            "the chain of transformed counts costs more than Laplace noise at epsilon/2 gains; the unsound first step of the public implementation gave it better buckets",
+            reason="at small epsilon the sound partition puts the sparse sets into one bucket for both methods, whose errors are then the same",
         )
     )
     for method, published in (("DAWA", "1/4"), ("DAWA+Transformed", "1/2")):
@@ -84,14 +84,14 @@ def run(small: bool) -> Result:
                 f"{best} (error at 1/4 over error at 1/2: {show(split[method][QUARTER] / split[method][HALF])})",
                 holds=str(best) == published,
                 fixed=False,
-                reason="the charge of a bucket in the sound partition covers the lucky noise of the choice, so that a larger part for it gains little",
+                reason="the sound partition puts noise on every cost, so that the first step needs more of epsilon than the published one, which spares some costs their noise and does not keep its epsilon",
             )
         )
     values = {"errors": found, "split": {m: {str(s): v for s, v in d.items()} for m, d in split.items()}}
     return Result(
         rows,
         values,
-        f"{what}; four of the paper's seven sets are public; {runs} runs each, as many as in the paper where 5.",
+        f"{what}; four of the paper's seven sets are public; {runs} runs each (5 in the paper).",
     )
 
 

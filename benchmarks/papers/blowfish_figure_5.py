@@ -14,68 +14,82 @@ from benchmarks.papers.registry import Result, Row, Script, show
 SCRIPT = Script(
     "blowfish-data-dependent", "Figure 5: matching", "policygraph/mechanisms/matching/", 30, needs_data=True
 )
-EPSILON = "0.01"
+EPSILONS = ("0.001", "0.01", "0.1")
+MATCHING = "Matching+Transformed"
+CLAIMS = {
+    "half of INCOME": ("better than Laplace only", ["Laplace"]),
+    "simulated, high frequency": (
+        "better than three, not than Transformed+Laplace",
+        ["Laplace", "DAWA", "DAWA+Transformed"],
+    ),
+}
+REASON = (
+    "not reproduced at any epsilon with either split, and the paper prints neither: with 1/2 of epsilon for the choice a cell"
+    " gets four times the noise, of which pairs can win back half, so that Laplace noise at epsilon/2 is at best equalled; wi"
+    "th 1/4 the choice is noisier and merges unlike cells; the simulated set is not described (ours: counts from 10^5 to 10^6"
+    "); and the sound partition of the DAWA rows has a larger error than the published one, which does not keep its epsilon"
+)
 
 
 def run(small: bool) -> Result:
     tables, what = data.lines(small, 128 if small else 4096)
-    income = tables["INCOME"]
-    half = income[: len(income) // 2]
+    half = tables["INCOME"][: len(tables["INCOME"]) // 2]
     cells = 64 if small else 512
     simulated = np.random.default_rng(5).integers(10**5, 10**6, cells)
     runs = 1 if small else 3
-    found = {
-        title: {m: error(m, counts, Fraction(EPSILON), runs, title) for m in METHODS}
-        for title, counts in (("half of INCOME", half), ("simulated, high frequency", simulated))
-    }
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for title, counts in zip(CLAIMS, (half, simulated)):
+        for e in EPSILONS:
+            made = {m: error(m, counts, Fraction(e), runs, title) for m in METHODS}
+            made[f"{MATCHING}, 1/4"] = error(MATCHING, counts, Fraction(e), runs, title, Fraction(1, 4))
+            found.setdefault(title, {})[e] = made
     rows = [
         Row(
             "Figure 5",
-            f"{title}, epsilon {EPSILON}: " + ", ".join(METHODS),
+            f"{title}, epsilon {e}: " + ", ".join(made),
             "",
-            ", ".join(show(d[m]) for m in METHODS),
+            ", ".join(map(show, made.values())),
             fixed=False,
         )
-        for title, d in found.items()
+        for title, by in found.items()
+        for e, made in by.items()
     ]
-    matching = "Matching+Transformed"
-    real, made = found.values()
-    beaten = [m for m in METHODS if real[m] > real[matching]]
-    rows.append(
-        Row(
-            "Section 6",
-            "half of INCOME: algorithms with a larger error than Matching+Transformed",
-            "Laplace",
-            ", ".join(beaten) or "none",
-            fixed=False,
-            reason="the loss that the matching takes from the counts is not won back by pairs; the paper's argument leaves single cells without noise, which is not private, and so pays less",
-        )
-    )
-    beaten = [m for m in METHODS if made[m] > made[matching]]
-    rows.append(
-        Row(
-            "Section 6",
-            "simulated data: number of algorithms with a larger error than Matching+Transformed; Transformed+Laplace is better",
-            "3; yes",
-            f"{len(beaten)}; {'yes' if made['Transformed+Laplace'] < made[matching] else 'no'}",
-            fixed=False,
-            reason="the simulated set is not described; ours has counts between 10^5 and 10^6 and no two alike, so that every bucket stays a single cell",
-        )
-    )
-    return Result(
-        rows,
-        found,
-        f"{what}: {len(half):,} cells of INCOME; {cells} simulated cells (seed 5); {runs} runs. The paper does not print its epsilon here.",
-    )
+    for title, (published, goal) in CLAIMS.items():
+        for key, split in ((MATCHING, "1/2"), (f"{MATCHING}, 1/4", "1/4")):
+            worse = [[m for m in METHODS[:4] if made[m] > made[key]] for made in found[title].values()]
+            rows.append(
+                Row(
+                    "Section 6",
+                    f"{title}, {split} of epsilon for the matching: algorithms with a larger error, at epsilon {', '.join(EPSILONS)}",
+                    published,
+                    "; ".join(", ".join(names) or "none" for names in worse),
+                    holds=all(names == goal for names in worse),
+                    fixed=False,
+                    reason=REASON,
+                )
+            )
+    note = f"{what}: {len(half):,} cells of INCOME; {cells} simulated cells (seed 5); {runs} runs; all three epsilons and two splits."
+    return Result(rows, found, note)
 
 
 def plot(values: dict[str, Any]) -> Any:
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(1, 2, figsize=(11, 4.5))
-    for axis, (title, found) in zip(axes, values.items()):
-        axis.barh(list(found), list(found.values()), color=[COLOURS[m] for m in found])
-        axis.set(xscale="log", title=f"{title}, epsilon {EPSILON}", xlabel="mean squared error of a cell")
-        axis.invert_yaxis()
-    figure.tight_layout()
+    figure, axes = pyplot.subplots(1, 2, figsize=(13, 5), sharey=True)
+    for axis, (title, by) in zip(axes, values.items()):
+        names = list(next(iter(by.values())))
+        at = np.arange(len(by))
+        for place, name in enumerate(names):
+            colour, light = COLOURS[name.removesuffix(", 1/4")], name.endswith("1/4")
+            heights = [made[name] for made in by.values()]
+            axis.bar(
+                at + (place - 2.5) * 0.14, heights, 0.13, color=colour, alpha=0.45 if light else 1, label=name
+            )
+        axis.set_xticks(at, list(by))
+        axis.set(yscale="log", title=title, xlabel="epsilon")
+        axis.grid(axis="y", alpha=0.3)
+    axes[0].set_ylabel("mean squared error of a cell")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.tight_layout(rect=(0, 0.07, 1, 1))
+    figure.legend(handles, labels, loc="lower center", ncols=6, frameon=False, fontsize=9)
     return figure

@@ -19,7 +19,7 @@ def run(small: bool) -> Result:
     domain = adult()
     lattice = Printed(domain)
     theta, best = lattice.bound_max_variance()
-    shares = [0.1, 0.3, 0.5, 0.7, 0.9, 1.0] if small else [k / 10 for k in range(1, 11)]
+    shares = [k / 10 for k in range(1, 11)]
     found = {s: lattice.publish_most(s * theta) for s in shares}
     made = {s: planned(domain, lattice.choice(chosen)) for s, (_, chosen) in found.items()}
     precise = {s: count for s, (count, _) in found.items()}
@@ -58,10 +58,10 @@ def run(small: bool) -> Result:
         ),
         Row(
             place,
-            "mean error at theta_0 = 0.5 theta' below those at 0.3 and 0.7",
-            "yes (a local optimum)",
-            "yes (a local optimum)" if mean[0.5] < min(mean[0.3], mean[0.7]) else "no",
-            reason="which threshold is a local optimum depends on ties of the greedy cover, which the paper does not settle",
+            "theta_0 = 0.5 theta' is better than 0.4 and 0.6 theta' by largest error; by mean error",
+            "yes; yes",
+            "; ".join("yes" if of[0.5] < min(of[0.4], of[0.6]) else "no" for of in (top, mean)),
+            reason="by the mean error the exact expectations have their least value at 0.4 theta'; the two differ by little",
         ),
     ]
     values = {
