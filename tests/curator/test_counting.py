@@ -20,11 +20,14 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from policygraph.curator import histogram as counts_module
-from policygraph.curator.counting import count_cells, read_edges
+from policygraph.curator.counting import count_cells, read_data, read_edges
 from policygraph.curator.counting import tables as tables_module
+from policygraph.curator.counting.reading import Files, how_read
+from policygraph.curator.counting.text import first_record
 from policygraph.curator.histogram import Histogram
 from policygraph.errors import DataError, InputError
 from policygraph.model.domain import Domain, Network
+from policygraph.model.policy import Policy
 from tests.oracles import counting as oracle
 
 DOMAIN = Domain({"sex": ["F", "M"], "age": 3})
@@ -665,3 +668,28 @@ def test_messages_about_edges_name_the_keys_of_a_policy_file() -> None:
 def test_arrays_that_are_no_counts(array: Any, words: str) -> None:
     with pytest.raises(DataError, match=words):
         Histogram.from_vector(Domain({"sex": ["F", "M"], "age": 3}), array)
+
+
+def test_a_release_reads_the_columns_and_rules_of_its_policy():
+    frame = pd.DataFrame({"gender": ["F", "M", "X"], "age": [0, 2, 1]})
+    policy = Policy(DOMAIN, unknown="drop")
+    assert read_data(frame, policy, columns={"sex": "gender"}).vector().tolist() == [1, 0, 0, 0, 0, 1]
+    with pytest.raises(DataError):
+        read_data(frame, Policy(DOMAIN), columns={"sex": "gender"})
+    with pytest.raises(DataError):
+        read_data(frame, policy)
+
+
+def test_how_data_are_read_tells_requests_apart():
+    forms = [
+        how_read(data)
+        for data in ("a.csv", Files("a.csv", delimiter=";"), Files("a.csv", encoding="latin-1"))
+    ]
+    assert len({str(form) for form in forms}) == 3
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])
+def test_the_first_record_ends_before_its_line_break(tmp_path: Path, end: bytes):
+    path = tmp_path / "people.csv"
+    path.write_bytes(b'\r\nsex,"a""\r\nb"' + (end + b"F,1" + end if end else b""))
+    assert first_record(str(path), '"') == b'sex,"a""\r\nb"'

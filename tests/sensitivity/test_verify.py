@@ -13,7 +13,7 @@ from policygraph.model.queries.network_statistics import Triangles
 from policygraph.sensitivity.certificate import Witness
 from policygraph.sensitivity.verify.moves import naive_moves
 from policygraph.sensitivity.verify.neighbours import check_neighbours, pair_neighbours
-from policygraph.sensitivity.verify.statistics import verify_statistic
+from policygraph.sensitivity.verify.statistics import _moved, verify_statistic
 from policygraph.sensitivity.verify.tables import (
     CheckResult,
     Verification,
@@ -179,3 +179,59 @@ def test_a_report_says_what_is_open():
     text = str(Verification((held, left, CheckResult("d", None, "why"))))
     assert text.endswith("not everything could be checked again here: c and d undecided")
     assert text.splitlines()[:2] == ["passed  a: why", "open    c: why"]
+
+
+def test_large_changes_are_minimal_only_if_no_part_of_them_keeps_the_facts():
+    """Twenty cells have more parts than are listed one by one."""
+    domain = pg.Domain({"a": 10, "b": 10})
+    policy = pg.Policy(domain, constraints=[pg.Cuboid("a"), pg.Cuboid("b")])
+
+    def ring(places):
+        turned = [*places[1:], places[0]]
+        added = {10 * a + b: 1 for a, b in zip(places, places, strict=True)}
+        return added, {10 * a + b: 1 for a, b in zip(places, turned, strict=True)}
+
+    one, first, second = ring(list(range(10))), ring(list(range(5))), ring(list(range(5, 10)))
+    assert check_neighbours(policy, *one).passed
+    assert check_neighbours(policy, first[0] | second[0], first[1] | second[1]).passed is False
+
+
+def test_a_pair_of_networks_with_one_secret_edge():
+    network = pg.Network(4)
+    policy = pg.Policy(
+        network, pg.PolicyGraph.from_edges(network, [(0, pg.BOTTOM)]), constraints=[pg.Degrees()]
+    )
+    at = {pair: number for number, pair in enumerate(combinations(range(4), 2))}
+    before, after = {at[0, 1]: 1, at[2, 3]: 1}, {at[0, 2]: 1, at[1, 3]: 1}
+    assert check_neighbours(policy, before, after).passed
+    assert check_neighbours(policy, {at[0, 2]: 1, at[1, 3]: 1}, {at[0, 3]: 1, at[1, 2]: 1}).passed is False
+
+
+def test_moves_are_applied_wherever_the_edges_allow_it():
+    network = pg.Network(3)
+    pairs = set(_moved(pg.Policy(network), [{0: -1, 2: 1}]))
+    assert pairs == {(0b001, 0b100), (0b011, 0b110)}
+
+
+def test_a_published_zero_needs_no_record():
+    policy = pg.Policy(LINE, constraints=[pg.Cuboid("x", equals=[1, 0, 2])])
+    assert check_facts(policy, {0: 1, 2: 2}, {0: 1, 2: 2}).passed
+    assert not check_facts(policy, {0: 1, 1: 1, 2: 1}, {0: 1, 1: 1, 2: 1}).passed
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        pg.queries.matrix(SQUARE, [[1, 2, 0, 0], [0, 0, 3, -1]]),
+        pg.queries.marginals(SQUARE, [["a", "b"], ["b"]], prefix="b"),
+        pg.queries.marginals(SQUARE, [["a", "b"]], ranges="a"),
+    ],
+)
+def test_answers_are_those_of_the_query(query):
+    for cell in range(4):
+        expected = np.asarray(query.answer(np.eye(4, dtype=int)[cell])) * query.unit
+        found = answer(query, {cell: 1})
+        weighted = [x for part in query.parts for x in [part.weight] * part.height]
+        assert sorted(found.values()) == sorted(
+            round(x / w) for x, w in zip(expected, weighted, strict=True) if x
+        )
