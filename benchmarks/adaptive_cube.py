@@ -4,7 +4,7 @@
     python benchmarks/adaptive_cube.py --peers PYTHON FOLDER [--aim]
 
 Reads ``tables/adult14.csv`` and ``tables/nltcs.csv`` in the folder ``POLICYGRAPH_DATA`` (default: ``../shared/data`` beside the repository). Peers are not on PyPI:
-PYTHON is an interpreter with what mbi needs (``pip install mbi matplotlib pandas``), FOLDER a checkout of ryan112358/private-pgm, whose ``src`` and ``mechanisms`` are used. ``--aim`` runs AIM too, which takes long.
+PYTHON is an interpreter with what mbi needs (``pip install jax==0.4.38 jaxlib==0.4.38 chex==0.1.88 optax==0.2.4 pandas==2.2.3 scipy networkx matplotlib``: later ones break its code), FOLDER a checkout of ryan112358/private-pgm, whose ``src`` and ``mechanisms`` are used. ``--aim`` runs AIM too, which takes long.
 """
 
 from __future__ import annotations

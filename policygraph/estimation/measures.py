@@ -139,6 +139,7 @@ def average_table(
         value,
         deviation,
         within,
+        errors="bound",
         low_95=start,
         high_95=end,
         defined=defined,
@@ -236,5 +237,6 @@ class MeasureRelease(Release):
             values = to_numpy(piece.column(value))
             labels = tuple(to_numpy(piece.column(c)) for c in part["columns"])
             errors = part["standard_deviation"], part["within_95"]
-            tables.append(Table(part["name"], tuple(part["columns"]), labels, values, *errors))
+            columns, basis = tuple(part["columns"]), part.get("errors")
+            tables.append(Table(part["name"], columns, labels, values, *errors, errors=basis))
         return cls(tuple(tables), record)

@@ -191,7 +191,11 @@ class MeasuredNoise(BuiltOnAdditive):
             errors = (
                 {}
                 if kind == "average"
-                else {"standard_deviation": table.deviation, "within_95": table.within_95}
+                else {
+                    "standard_deviation": table.deviation,
+                    "within_95": table.within_95,
+                    "errors": table.errors,
+                }
             )
             parts.append(
                 {
@@ -225,7 +229,8 @@ class MeasuredNoise(BuiltOnAdditive):
     def _table(self, part: int, values: Floats) -> Table:
         shown = self.query.parts[part]
         labels = tuple(self.query.part_labels(part))
-        return Table(shown.name, shown.columns, labels, values, self.deviation(part), self.within_95(part))
+        stated = self.deviation(part), self.within_95(part)
+        return Table(shown.name, shown.columns, labels, values, *stated, errors="exact")
 
     def record(self, randomness: Randomness, parts: list[dict[str, Any]]) -> dict[str, Any]:
         made = super().record(randomness, parts)

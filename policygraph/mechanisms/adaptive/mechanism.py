@@ -352,7 +352,7 @@ class AdaptiveNoise(Calibrated):
         for place, errors in self._simulated(points, seen, model).items():
             # A table that was measured with next to nothing of the loss is known better from single attributes.
             if float(np.sum(errors.within_95)) < float(np.sum(made[place].within_95)):
-                made[place] = errors
+                made[place] = replace(errors, deviation=np.minimum(errors.deviation, made[place].within_95))
         return made
 
     def _measured(self, points: Ints) -> dict[int, list[tuple[Floats, int]]]:
