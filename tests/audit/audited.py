@@ -246,7 +246,18 @@ FREE = [
     Case("exponential, two tables", Exponential(), SQUARE_TOLD, SQUARED, pg.Epsilon(2)),
     Case("exponential, margins told", Exponential(), TOLD, CROSSED, pg.Epsilon(4), attained=Fraction(3, 4)),
     Case("exponential, degrees told", Exponential(), DEGREES_TOLD, PAIRS, pg.Epsilon(4)),
-    Case("exponential, two records along a line", Exponential(), LINE_TOLD, LINED, pg.Epsilon(2)),
+    Case(
+        "exponential, along a line", Exponential(), LINE_TOLD, LINED, pg.Epsilon(2), attained=Fraction(3, 4)
+    ),
+    Case(
+        "exponential, count by count",
+        Exponential(limit=2),
+        LINE_TOLD,
+        LINED,
+        pg.Epsilon(2),
+        2000,
+        attained=Fraction(3, 4),
+    ),
     Case("exponential, all pairs of tables", pg.FreeLunch(), SQUARE_TOLD, SQUARED, pg.Epsilon(2)),
 ]
 

@@ -54,6 +54,7 @@ BROKEN = [
     Broken("half the scale, fitted to margins", facts.half_fitted, pg.Epsilon(2), 40_000, {"most_pairs": 2}),
     Broken("twice the rate, exponential", facts.twice_the_rate, pg.Epsilon(1), 4000),
     Broken("too large a rate along a policy graph", facts.whole_rate_along_a_line, pg.Epsilon(1), 8000),
+    Broken("too large a rate, count by count", facts.whole_rate_count_by_count, pg.Epsilon(1), 1000),
     Broken("a cube scaled to one of its tables", facts.first_table_only, pg.Epsilon(1), 4000),
     Broken("residuals scaled to one of them", facts.one_residual, pg.Rho("1/2"), 4000),
     Broken("chi-squared scaled to one cell", facts.one_cell, pg.Epsilon(1), 4000),

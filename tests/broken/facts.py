@@ -60,6 +60,15 @@ def whole_rate_along_a_line():
     return replace(ready, rate=pg.Epsilon(2).value), policy, query
 
 
+def whole_rate_count_by_count():
+    """The same, and more, where tables are drawn count by count."""
+    domain = pg.Domain({"r": 3})
+    policy = pg.Policy(domain, pg.PolicyGraph.line(domain), [pg.Total(equals=2)])
+    query = pg.queries.identity(domain)
+    ready = Exponential(limit=2).calibrate(query, policy, pg.Epsilon(1))
+    return replace(ready, rate=pg.Epsilon(3).value), policy, query
+
+
 def first_table_only():
     """A cube whose noise is scaled to one of the tables that it measures."""
     domain = pg.Domain({"a": 2, "b": 2})

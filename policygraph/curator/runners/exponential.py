@@ -9,10 +9,13 @@ from policygraph.curator.noise.inversion import InversionTable
 from policygraph.curator.noise.rng import Rng, fetch
 from policygraph.errors import InputError
 from policygraph.mechanisms.exponential.mechanism import TableNoise
+from policygraph.mechanisms.exponential.transfer import ChainNoise, TableChain
 
 
-def draw(ready: TableNoise, data: Histogram, rng: Rng, n: int) -> Ints:
+def draw(ready: TableNoise | ChainNoise, data: Histogram, rng: Rng, n: int) -> Ints:
     """Return the answers of n tables: first the distance from the true table is drawn, then one of the tables at this distance."""
+    if isinstance(ready, ChainNoise):
+        return along_chain(ready, data, rng, n)
     at = ready.places.get(data.vector().tobytes())
     if at is None:
         raise InputError("the table is none of those that fit the public facts.", code="exponential.table")
@@ -24,6 +27,22 @@ def draw(ready: TableNoise, data: Histogram, rng: Rng, n: int) -> Ints:
         chosen[mine] = members[uniform(len(members), mine.size, rng)]
     made: Ints = ready.answers[chosen]
     return made
+
+
+def along_chain(ready: ChainNoise, data: Histogram, rng: Rng, n: int) -> Ints:
+    """Return the answers of n tables that are drawn count by count, each given the sum of those before it."""
+    truth = ready.transfer.counts(data.vector())
+    if sum(truth) != ready.transfer.total:
+        raise InputError("the table is none of those that fit the public facts.", code="exponential.table")
+    steps = TableChain(ready.transfer, tuple(truth), ready.rate)
+    counts, before = np.zeros((n, len(truth)), dtype=np.int64), np.zeros(n, dtype=np.int64)
+    for step in range(len(truth)):
+        for state in np.unique(before).tolist():
+            mine = np.flatnonzero(before == state)
+            most = steps.most(step, state)
+            counts[mine, step] = InversionTable(steps.next(step, state), limit=most + 1).draw(mine.size, rng)
+        before += counts[:, step]
+    return np.stack([ready.query.answer(table) for table in ready.transfer.tables(counts)])
 
 
 def uniform(below: int, n: int, rng: Rng) -> Ints:

@@ -23,6 +23,7 @@ from policygraph.errors import ConstraintError, InputError, RefusedError
 from policygraph.exact import show
 from policygraph.linalg import rank
 from policygraph.mechanisms.base import Calibrated, Floats, Ints, Mechanism, Noise
+from policygraph.mechanisms.exponential.transfer import MOST_BITS, WORK, ChainNoise, transfer_of
 from policygraph.model.constraints.tables import Cuboid, Total
 from policygraph.model.loss import Epsilon, Loss
 from policygraph.model.policy import Policy
@@ -159,7 +160,8 @@ class Exponential(Mechanism):
     Parameters
     ----------
     limit
-        Most tables that are listed.
+        Most tables that are listed. More of them are drawn count by count where their distances allow it: a public number of records alone, with any two values or neighbours on a line
+        secret; and two public margins, one of them of two values. Otherwise they are refused.
 
     Examples
     --------
@@ -195,7 +197,7 @@ class Exponential(Mechanism):
 
     def calibrate(
         self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
-    ) -> TableNoise:
+    ) -> TableNoise | ChainNoise:
         if not isinstance(loss, Epsilon):
             raise InputError(
                 f"the exponential mechanism spends epsilon, not {loss}: expected Epsilon.",
@@ -207,7 +209,13 @@ class Exponential(Mechanism):
                 code="mechanism.sensitivity",
             )
         query.check_domain(policy.domain)
-        graph = table_graph(policy, self.limit, all_pairs=self.all_pairs)
+        try:
+            graph = table_graph(policy, self.limit, all_pairs=self.all_pairs)
+        except RefusedError as refusal:
+            chain = transfer_of(policy) if refusal.code == "exponential.size" and not self.all_pairs else None
+            if chain is None or chain.work > WORK or loss.value * chain.farthest > MOST_BITS:
+                raise
+            return ChainNoise(self.name, query, policy, loss, chain, loss.value / 2)
         rate = loss.value if graph.regular else loss.value / 2
         return TableNoise(self.name, query, policy, loss, graph, rate)
 
