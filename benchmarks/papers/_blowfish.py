@@ -1,7 +1,8 @@
 """The algorithms of the data-dependent Blowfish paper over a line, as printed but for the partitioning step, which is a sound one.
 
-The public implementation of DAWA's first step does not keep its epsilon (``docs/explanation/proofs/interval-partition.md``); here the
-partition comes from ``pg.Intervals`` or ``pg.Matchings``, whose losses are proved. As in the paper, buckets are counted once and
+The public reference implementation of DAWA's first step does not keep its epsilon (see ``benchmarks/histograms.py``); here the
+partition comes from ``pg.Intervals`` or ``pg.Matchings``, whose losses are proved (``docs/explanation/proofs/interval-partition.md``
+and ``matching-partition.md``). As in the paper, buckets are counted once and
 their counts spread evenly.
 """
 
