@@ -31,7 +31,7 @@ def literal(pmf, moved: list[int], window: int) -> dict[float, float]:
     return out
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=2), st.sampled_from([Fraction(1), Fraction(3, 4)]))
 def test_log_odds_are_those_of_literal_sums(moved: list[int], epsilon: Fraction) -> None:
     domain = pg.Domain({"a": len(moved)})

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import policygraph as pg
+from policygraph.curator.histogram import Histogram
+from policygraph.curator.runners.exponential import draw
 from policygraph.mechanisms.exponential import mechanism
 from policygraph.mechanisms.exponential.mechanism import table_graph
 from policygraph.mechanisms.exponential.transfer import ChainNoise, TableChain, transfer_of
@@ -81,6 +83,9 @@ def test_draws_follow_the_probabilities() -> None:
     drawn = noisy_many(ready, truth, 4000, pg.SeededRng(5))
     seen = np.bincount([at[np.ascontiguousarray(row).tobytes()] for row in drawn], minlength=len(at))
     weights = np.exp(-0.5 * listed.distances[at[truth.tobytes()]].astype(float))
+    with pytest.raises(pg.InputError) as raised:
+        draw(ready, Histogram.from_vector(domain, [1, 0, 0]), pg.SeededRng(1), 1)
+    assert raised.value.code == "exponential.table"
     assert chisquare(seen, 4000 * weights / weights.sum()).pvalue > 1e-4
 
 
