@@ -47,7 +47,7 @@ def variants() -> list[Mechanism]:
     strategy = pg.MatrixMechanism("identity").calibrate(QUERY, POLICY, pg.Epsilon(1)).strategy
     made: list[Mechanism] = [
         pg.Laplace(), pg.Laplace(name="mine"), pg.Gaussian(), pg.Gaussian(name="mine"),
-        pg.Exponential(), pg.Exponential(limit=7), Fitted(), Fitted(name="x"), Kernel(), Kernel(name="x"),
+        pg.Exponential(), pg.Exponential(limit=7), pg.FreeLunch(), pg.FreeLunch(limit=7), Fitted(), Fitted(name="x"), Kernel(), Kernel(name="x"),
         StatisticNoise(), StatisticNoise(name="x"), pg.Measured(), pg.Measured("cells"), pg.Sparse(), pg.Sparse(threshold=3),
         pg.Sparse(spurious=5), pg.Sparse(spurious=Fraction(1, 2)), pg.Cube(), pg.Cube(nonnegative=True), pg.Cube(whole=True),
         pg.Cube(consistency=None), pg.Cube(offset=Fraction(1, 10)), pg.Cube(All()), pg.Cube(Unequal()), pg.Cube(BMax()), pg.Cube(PMost(3)), pg.Cube(PMost(4)),
