@@ -149,9 +149,9 @@ CELLS = pg.queries.identity(AGES)
 FEW_CELLS = pg.queries.identity(FEW)
 CROSSED = pg.queries.identity(CROSS)
 SQUARED = pg.queries.identity(SQUARE)
-LINE = pg.Domain({"r": 3})
-LINE_TOLD = pg.Policy(LINE, pg.PolicyGraph.line(LINE), [pg.Total(equals=2)])
-LINED = pg.queries.identity(LINE)
+THREE = pg.Domain({"r": 3})
+THREE_TOLD = pg.Policy(THREE, pg.PolicyGraph.line(THREE), [pg.Total(equals=2)])
+THREE_CELLS = pg.queries.identity(THREE)
 PAIRS = pg.queries.identity(FRIENDS)
 CUBE = pg.queries.all_cuboids(BOX)
 TABLES = pg.queries.cuboids(BOX, [["a", "b"], ["b", "c"]])
@@ -247,13 +247,18 @@ FREE = [
     Case("exponential, margins told", Exponential(), TOLD, CROSSED, pg.Epsilon(4), attained=Fraction(3, 4)),
     Case("exponential, degrees told", Exponential(), DEGREES_TOLD, PAIRS, pg.Epsilon(4)),
     Case(
-        "exponential, along a line", Exponential(), LINE_TOLD, LINED, pg.Epsilon(2), attained=Fraction(3, 4)
+        "exponential, along a line",
+        Exponential(),
+        THREE_TOLD,
+        THREE_CELLS,
+        pg.Epsilon(2),
+        attained=Fraction(3, 4),
     ),
     Case(
         "exponential, count by count",
         Exponential(limit=2),
-        LINE_TOLD,
-        LINED,
+        THREE_TOLD,
+        THREE_CELLS,
         pg.Epsilon(2),
         2000,
         attained=Fraction(3, 4),
