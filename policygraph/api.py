@@ -97,6 +97,7 @@ def release(
     progress: Callable[[str], None] | None = None,
     time_limit: float | None = None,
     source: Rng | None = None,
+    engine: Any = None,
 ) -> Release:
     """Release the answers to a query under a policy.
 
@@ -110,7 +111,8 @@ def release(
     query, policy
         What to release, and what it must hide.
     data
-        A CSV or Parquet path, a data frame, anything DuckDB reads, or a vector of counts of the cells.
+        A CSV or Parquet path, a data frame (of Spark, too), anything DuckDB reads, ``postgresql://host/database/table``, a file that ``policygraph count``
+        or ``policygraph merge`` wrote, or a vector of counts of the cells.
     epsilon, rho, delta
         The loss: epsilon, or rho, or epsilon with delta.
     ledger
@@ -141,6 +143,9 @@ def release(
         machine; a release that the limit cut short says so in its first stage, and its record has ``cut_short``.
     source
         The former name of ``rng``.
+    engine
+        What counts the records: ``"duckdb"``, ``"spark"`` or a session of Spark, ``"postgres"``. By default the one that the data are in, and DuckDB for
+        files. The counts are the same on each.
 
     Returns
     -------
@@ -172,6 +177,7 @@ def release(
             mechanism=mechanism,
             columns=columns,
             edges=edges,
+            engine=engine,
         )
         return perform(
             request,

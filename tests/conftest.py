@@ -1,11 +1,14 @@
 """What all tests share: random examples are the same in every automatic run, so that a red run is the change's fault."""
 
 import os
+import shutil
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from tests import servers
 from tests.postgres import Postgres, program
 
 # No test looks at the clock: an example may take as long as a busy machine needs.
@@ -23,3 +26,24 @@ def postgres() -> Iterator[Postgres]:
     server = Postgres()
     yield server
     server.remove()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[servers.Postgres]:
+    """A Postgres server that all tests of a process share; tables of one test are named after it."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    if servers.programs() is None:
+        pytest.skip("Postgres is not installed")
+    with servers.postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A local Spark session that all tests of a process share."""
+    pytest.importorskip("pyspark", reason="PySpark is not installed")
+    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+        pytest.skip("Java is not installed")
+    session = servers.spark_session()
+    yield session
+    session.stop()

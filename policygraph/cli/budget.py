@@ -99,6 +99,7 @@ def _account(book: Ledger | None, dataset: str) -> tuple[str, bool]:
     A path that leads nowhere is a slip of the keyboard: as a new name it would carry a limit that no release ever meets.
     """
     from policygraph.curator.counting.opening import open_source
+    from policygraph.curator.counting.reading import is_database
     from policygraph.curator.counting.source import check_plain
     from policygraph.curator.histogram import named
     from policygraph.curator.requests import files_by_bytes
@@ -107,7 +108,7 @@ def _account(book: Ledger | None, dataset: str) -> tuple[str, bool]:
         if dataset in (known.name, known.dataset):
             return known.dataset, False
     if (
-        dataset.lower().startswith(("duckdb://", "file://"))
+        dataset.lower().startswith(("duckdb://", "file://", "postgresql://", "postgres://"))
         or Path(dataset).is_file()
         or Path(dataset).is_dir()
         or glob.has_magic(dataset)
@@ -116,7 +117,7 @@ def _account(book: Ledger | None, dataset: str) -> tuple[str, bool]:
             return open_source(dataset).fingerprint(), False
         except DataError as cause:
             # How a file is read ([data] of a policy file) is not known here, and does not matter: it is known by its bytes.
-            if cause.code != "data.unreadable" or dataset.lower().startswith("duckdb://"):
+            if cause.code != "data.unreadable" or is_database(dataset):
                 raise
             return files_by_bytes(dataset).fingerprint(), False
     if re.fullmatch(r"(sha256:)?[0-9a-f]{16,128}", dataset):

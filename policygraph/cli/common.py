@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from policygraph.sensitivity.proofs import Proofs
 
 POLICY_FILE = typer.Argument(..., metavar="FILE", help="A policy file (TOML).", show_default=False)
-DATA = "A CSV, JSON or Parquet file, a pattern in quotes such as 'parts/*.csv', a folder, or duckdb://file.db?table=name."
+DATA = "A CSV, JSON or Parquet file, a pattern in quotes such as 'parts/*.csv', a folder, duckdb://file.db?table=name, "
+"or postgresql://host/database/table."
+ENGINE = typer.Option(
+    None,
+    "--engine",
+    help="What counts the records: duckdb, spark (Parquet files) or postgres (its tables). By default what the data are in.",
+    show_default=False,
+)
 AS_JSON = typer.Option(False, "--json", help="Print one JSON object.")
 DELTA = typer.Option(None, "--delta", help="With --epsilon: Gaussian noise for (epsilon, delta).")
 RHO = typer.Option(None, "--rho", help="Privacy loss in zCDP: Gaussian noise.")

@@ -18,6 +18,7 @@ from policygraph.cli.common import (
     COMPOSE_POLICIES,
     DATA,
     DELTA,
+    ENGINE,
     MECHANISM,
     NONNEGATIVE,
     POLICY_FILE,
@@ -57,6 +58,14 @@ def register(app: typer.Typer) -> None:
         epilog="Example: policygraph release policies/census-margins.toml --data people.csv --epsilon 1 --out out/",
     )(release)
     app.command(
+        short_help="Count records into a file, to be merged with others and released later.",
+        epilog="Example: policygraph count policy.toml --data people.csv --out part.parquet",
+    )(count)
+    app.command(
+        short_help="Add up files of counts.",
+        epilog="Example: policygraph merge part1.parquet part2.parquet --out counts.parquet",
+    )(merge)
+    app.command(
         short_help="Answer one question with a table of counts.",
         epilog="Example: policygraph ask policy.toml --cuboid sex,age --deviation 5 --data people.csv --ledger budget.db",
     )(ask)
@@ -93,6 +102,7 @@ def release(
     seed: str | None = typer.Option(
         None, "--seed", help="NOT PRIVATE: reproducible noise for tests and papers."
     ),
+    engine: str | None = ENGINE,
     time_limit: float | None = TIME_LIMIT,
     as_json: bool = typer.Option(
         False, "--json", help="Print one JSON object: where it wrote, what it spent."
@@ -104,6 +114,7 @@ def release(
     """
     from policygraph.api import Request, perform
     from policygraph.compare import named_mechanism
+    from policygraph.curator.counting.reading import shown_data
     from policygraph.curator.ledger import place_of
     from policygraph.curator.noise import SecureRng, SeededRng
     from policygraph.sensitivity.proofs import shared_proofs
@@ -140,6 +151,7 @@ def release(
                 ),
                 columns=read.columns,
                 edges=read.edges,
+                engine=engine,
             )
             done = perform(
                 request,
@@ -182,7 +194,7 @@ def release(
     if done.unlimited:
         typer.echo(
             f"the ledger has limits for other data sets, and none for this one: set one with policygraph budget set {where} "
-            f"{dataset or data} --epsilon ..., or name the data set that it belongs to with --dataset",
+            f"{dataset or shown_data(data)} --epsilon ..., or name the data set that it belongs to with --dataset",
             err=True,
         )
     if as_json:
@@ -214,6 +226,43 @@ def release(
     elif done.repeated:
         typer.echo(f"this release is on record already ({loss}): nothing was spent")
     typer.echo("written: " + ", ".join(written.values()))
+
+
+def count(
+    file: str = POLICY_FILE,
+    data: str = typer.Option(..., "--data", help=f"{DATA} An edge list for a network."),
+    out: Path = typer.Option(..., "--out", help="File of counts to write (Parquet)."),
+    engine: str | None = ENGINE,
+) -> None:
+    """Count records into a file of cells and counts. It is as private as the records, and nothing is charged.
+
+    Several such files are added up by `policygraph merge`; `policygraph release --data` takes one.
+    """
+    from policygraph.curator.requests import count_part
+
+    check_target(out)
+    read, query = one_query(file)
+    with stage("counting the records"):
+        part = count_part(data_files(read, data), query, read.policy, read.columns, read.edges, engine)
+    with writing(out):
+        part.write(out)
+    typer.echo(f"written: {out}, true counts: as private as the records")
+
+
+def merge(
+    parts: list[str] = typer.Argument(
+        ..., metavar="PART...", help="Files that `policygraph count` wrote.", show_default=False
+    ),
+    out: Path = typer.Option(..., "--out", help="File of counts to write (Parquet)."),
+) -> None:
+    """Add up files of counts that were made under the same policy, of different records."""
+    from policygraph.curator.counting.parts import merge_parts
+
+    check_target(out)
+    made = merge_parts(parts)
+    with writing(out):
+        made.write(out)
+    typer.echo(f"written: {out}, true counts: as private as the records")
 
 
 def _warn_of_weak(epsilon: str | None) -> None:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from policygraph.curator.counting import is_histogram, read_data
 from policygraph.curator.counting.files import fetched, folders_of, resolve_all
 from policygraph.curator.counting.opening import open_source
+from policygraph.curator.counting.parts import Part, counts_in, part_of, terms_of
 from policygraph.curator.counting.reading import Files, are_paths, how_read, is_database
 from policygraph.curator.counting.source import Embedded, stamps_of
 from policygraph.curator.counting.source import Source as Records
@@ -330,6 +331,8 @@ class Request:
         How they are read.
     target
         The (epsilon, delta) that was asked for, where the loss is the rho that keeps it.
+    engine
+        What counts the data; the counts, and so the request, are the same on each.
 
     Examples
     --------
@@ -348,6 +351,7 @@ class Request:
     columns: Mapping[str, str] | None = None
     edges: Mapping[str, str] | None = None
     target: EpsilonDelta | None = None
+    engine: Any = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -367,7 +371,7 @@ class Request:
 
     def identify(self) -> Identity:
         """Know the data by their content and by how they are read."""
-        return identify(self.data, self.query, self.policy, self.columns, self.edges)
+        return identify(self.data, self.query, self.policy, self.columns, self.edges, self.engine)
 
     def fingerprint(self, known: Identity, rng: Rng) -> str | None:
         """What the ledger knows the request by; see :func:`request_of`."""
@@ -379,7 +383,7 @@ class Request:
             counts: Data = known.counts
             return counts
         opened = self.data if known is None or known.records is None else known.records
-        return read(opened, self.query, self.policy, self.columns, self.edges)
+        return read(opened, self.query, self.policy, self.columns, self.edges, self.engine)
 
 
 def identify(
@@ -388,6 +392,7 @@ def identify(
     policy: Policy,
     columns: Mapping[str, str] | None = None,
     edges: Mapping[str, str] | None = None,
+    engine: Any = None,
 ) -> Identity:
     """Know data by their content and by how they are read, with no more work than that needs.
 
@@ -408,11 +413,14 @@ def identify(
     if is_histogram(data, policy.domain) and measure is None:
         return _of_counts(read_data(data, policy, columns, edges))
     if isinstance(policy.domain, Network) and not (isinstance(data, Files) or are_paths(data)):
-        return _of_counts(read_data(data, policy, columns, edges))
+        return _of_counts(read_data(data, policy, columns, edges, engine))
     if measure is not None:
         _check_records(data, policy, edges)
+    counted = counts_in(data, policy, measure, edges)
+    if counted is not None:
+        return _of_counts(counted)
     network = isinstance(policy.domain, Network)
-    found = files_by_bytes(data) if network else open_source(data)
+    found = files_by_bytes(data) if network else open_source(data, engine)
     account = found.fingerprint()
     said = how_read(data, *_as_default(columns, edges, network))
     # An edge list is opened once more, with its ends.
@@ -439,15 +447,49 @@ def read(
     policy: Policy,
     columns: Mapping[str, str] | None = None,
     edges: Mapping[str, str] | None = None,
+    engine: Any = None,
 ) -> Data:
     """Read what a query is about: counts of cells, or counts and sums for a measure."""
+    counted = counts_in(data, policy, query.measure if isinstance(query, MeasureQuery) else None, edges)
+    if counted is not None:
+        return counted
     if not isinstance(query, MeasureQuery):
-        return read_data(data, policy, columns, edges)
+        return read_data(data, policy, columns, edges, engine)
     if isinstance(data, MeasuredCounts):
         return data
     _check_records(data, policy, edges)
     unknown = dict(policy.unknown) if isinstance(policy.unknown, tuple) else policy.unknown
-    return count_measure(data, query.domain, query.measure, unknown=unknown, columns=columns)
+    return count_measure(data, query.domain, query.measure, unknown=unknown, columns=columns, engine=engine)
+
+
+def count_part(
+    data: Any,
+    query: Query | None,
+    policy: Policy,
+    columns: Mapping[str, str] | None = None,
+    edges: Mapping[str, str] | None = None,
+    engine: Any = None,
+) -> Part:
+    """Count records into a part, which can be written, merged with others and released later.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"age": 3})
+    >>> part = count_part([5, 0, 2], None, pg.Policy(domain))
+    >>> part.cells.tolist(), part.counts.tolist()
+    ([[0], [2]], [5, 2])
+    """
+    known = identify(data, query, policy, columns, edges, engine)
+    opened = data if known.records is None else known.records
+    counts = read(opened, query, policy, columns, edges, engine) if known.counts is None else known.counts
+    known.check(counts)
+    files: list[str] = []
+    if known.counts is None and (isinstance(data, Files) or are_paths(data)) and not is_database(data):
+        files = list(files_by_bytes(data).digests)
+    contents = {"files": files, "tables": [] if files else [counts.fingerprint]}
+    measure = query.measure if isinstance(query, MeasureQuery) else None
+    return part_of(counts, terms_of(policy, measure, edges), contents)
 
 
 def _check_records(data: Any, policy: Policy, edges: Mapping[str, str] | None) -> None:

@@ -22,6 +22,7 @@ def read_data(
     policy: Policy,
     columns: Mapping[str, str] | None = None,
     edges: Mapping[str, str] | None = None,
+    engine: Any = None,
 ) -> Histogram:
     """Count records into the cells of a policy's domain, or take counts as they are."""
     if isinstance(data, Histogram):
@@ -37,10 +38,16 @@ def read_data(
         ends = None if columns is None else [columns.get(end, end) for end in ("from", "to")]
         duplicates, loops = _edge_rules(edges)
         return read_edges(
-            data, domain, columns=ends, unknown=policy.unknown, duplicates=duplicates, loops=loops
+            data,
+            domain,
+            columns=ends,
+            unknown=policy.unknown,
+            duplicates=duplicates,
+            loops=loops,
+            engine=engine,
         )
     unknown = dict(policy.unknown) if isinstance(policy.unknown, tuple) else policy.unknown
-    return count_cells(data, domain, unknown=unknown, columns=columns)
+    return count_cells(data, domain, unknown=unknown, columns=columns, engine=engine)
 
 
 def _edge_rules(edges: Mapping[str, str] | None) -> tuple[str, str]:

@@ -27,8 +27,6 @@ class Dialect:
         Whether the engine runs in this process, so that reading positions row by row moves nothing out of it.
     salt
         SQL of a number that spreads the rows of one cell over several workers; empty where there is one machine.
-    hint
-        What a SELECT that looks labels up says about their tables, by name.
 
     Examples
     --------
@@ -38,10 +36,6 @@ class Dialect:
 
     embedded = True
     salt = ""
-
-    def hint(self, tables: Sequence[str]) -> str:
-        """What to say after SELECT about tables of labels that are joined."""
-        return ""
 
     def whole_of_text(self, text: str) -> str:
         """The whole number that a text spells, as BIGINT; NULL where it spells none."""
@@ -58,7 +52,7 @@ class Dialect:
             f"THEN TRY_CAST(trim({text}, ' \t') AS DOUBLE) END)"
         )
 
-    def whole_of_number(self, value: str) -> str:
+    def whole_of_number(self, value: str, kind: str) -> str:
         """The whole number that a float or decimal is, as BIGINT; NULL where it is none or has more than 64 bits."""
         return f"(CASE WHEN {value} = floor({value}) THEN TRY_CAST({value} AS BIGINT) END)"
 

@@ -27,6 +27,7 @@ from policygraph.curator.counting.source import (
     selected,
     stamps_of,
 )
+from policygraph.curator.counting.tables import check_kinds_of
 from policygraph.curator.counting.text import as_utf8, packing_of, read_head, scan_lines
 from policygraph.curator.counting.values import printed
 from policygraph.curator.histogram import DENSE, Histogram, Ints, named
@@ -65,6 +66,7 @@ def read_edges(
     loops: str = "error",
     duplicates: str = "error",
     name: str | None = None,
+    engine: Any = None,
 ) -> Histogram:
     """Count the edges of a network into its node pairs.
 
@@ -91,6 +93,8 @@ def read_edges(
         network (u, v) and (v, u) are one pair.
     name
         Name of the data set in the budget ledger; by default it is known by its content.
+    engine
+        What counts, as for ``count_cells``; edge lists as text and CSV are for DuckDB.
 
     Raises
     ------
@@ -126,8 +130,9 @@ def read_edges(
     elif _are_pairs(data):
         edges = _from_pairs("the list of edges", list(data), network)
     else:
-        source = open_edges(data, network, columns, header)
+        source = open_edges(data, network, columns, header, engine)
         ends = _find_ends(source, columns)
+        check_kinds_of(source, {"from": ends[0], "to": ends[1]})
         fingerprint = fingerprint or source.fingerprint()
         edges = _from_source(source, ends, network)
     return _count(edges, network, fingerprint, unknown, loops, duplicates)
@@ -201,13 +206,19 @@ def _first_line(strangers: tuple[tuple[str | None, int], ...]) -> str:
 
 
 def open_edges(
-    data: Any, network: Network, columns: Sequence[str] | None = None, header: bool | None = None
+    data: Any,
+    network: Network,
+    columns: Sequence[str] | None = None,
+    header: bool | None = None,
+    engine: Any = None,
 ) -> Source:
     """Make a source of an edge list; parameters as in :func:`read_edges`."""
+    if engine not in (None, "duckdb"):
+        return open_source(data, engine)
     if are_paths(data):
         data = Files(data, header=header)
     if not isinstance(data, Files) or is_database(data):
-        return open_source(data.data if isinstance(data, Files) else data)
+        return open_source(data.data if isinstance(data, Files) else data, engine)
     label, paths = resolve_all(data)
     kinds = {suffix_of(path) for path in paths}
     header = data.header if header is None else header
@@ -315,7 +326,7 @@ def _from_source(source: Source, ends: list[tuple[str, str]], network: Network) 
     raw = ", ".join(f"{sql.name(at)} AS v{i}" for i, (at, _) in enumerate(ends))
     joins = [join for plan in plans for join in plan.joins]
     coded = (
-        f"(SELECT {dialect.hint(joins)}r.v0 AS v0, r.v1 AS v1, {plans[0].code} AS a, {plans[1].code} AS b "
+        f"(SELECT r.v0 AS v0, r.v1 AS v1, {plans[0].code} AS a, {plans[1].code} AS b "
         f"FROM (SELECT {raw} FROM {TABLE}) AS r {' '.join(joins)})"
     )
     one, two = ("a", "b") if network.directed else ("least(a, b)", "greatest(a, b)")

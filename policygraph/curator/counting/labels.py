@@ -294,7 +294,7 @@ def _whole(value: str, kind: str, dialect: Dialect) -> str:
     if kind == "BOOLEAN":
         return f"CAST({value} AS BIGINT)"
     if is_number(kind):
-        return dialect.whole_of_number(value)
+        return dialect.whole_of_number(value, kind)
     return dialect.whole_of_text(value if kind == "VARCHAR" else dialect.text(value, kind))
 
 

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from policygraph.curator.counting import sql
 from policygraph.curator.counting.files import from_files
 from policygraph.curator.counting.frames import from_frame
-from policygraph.curator.counting.reading import Files, are_paths, is_database
+from policygraph.curator.counting.reading import Files, are_paths, is_database, is_server, shown_data
 from policygraph.curator.counting.source import (
     TABLE,
     Source,
@@ -22,8 +22,10 @@ from policygraph.curator.counting.source import (
 )
 from policygraph.errors import DataError, InputError
 
+ENGINES = ("duckdb", "spark", "postgres")
 
-def open_source(data: Any) -> Source:
+
+def open_source(data: Any, engine: Any = None) -> Source:
     """Make a source of anything that can be counted.
 
     Parameters
@@ -31,25 +33,32 @@ def open_source(data: Any) -> Source:
     data
         A path, a pattern, a folder or a list of paths (CSV, Parquet or JSON), or :class:`Files` with them; ``duckdb://file.db?table=name``;
         a pair of a DuckDB connection and a SELECT; a DuckDB relation; or a frame (pandas, polars, Arrow, or any object with the Arrow stream or the
-        dataframe interchange interface).
+        dataframe interchange interface); ``postgresql://host/database/table``; or a data frame of Spark.
+    engine
+        What counts: ``"duckdb"``, ``"spark"`` or a session of Spark, ``"postgres"``. None: Postgres for its tables, Spark for its frames, DuckDB for all else.
 
     Raises
     ------
     DataError
-        When there is nothing to read.
+        When there is nothing to read, and for data that the engine cannot count.
     """
     if isinstance(data, Source):
         return data
+    name = _engine_of(data, engine)
+    if name == "postgres":
+        from policygraph.curator.counting.engines.postgres import open_postgres
+
+        _no_options(data)
+        return open_postgres(str(data.data if isinstance(data, Files) else data))
+    if name == "spark":
+        from policygraph.curator.counting.engines.spark import open_spark
+
+        return open_spark(data, None if isinstance(engine, str) else engine)
     if are_paths(data):
         data = Files(data)
     if isinstance(data, Files):
         if is_database(data):
-            if data.options():
-                raise InputError(
-                    f"{data.data}: {', '.join(data.options())} are about text files: expected none for a DuckDB table.",
-                    code="data.options",
-                    value=data.options(),
-                )
+            _no_options(data)
             return _from_database(str(data.data))
         return from_files(data)
     if isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], str) and hasattr(data[0], "sql"):
@@ -57,6 +66,55 @@ def open_source(data: Any) -> Source:
     if hasattr(data, "query") and hasattr(data, "fetchall") and hasattr(data, "types"):
         return source_of("the relation", lambda statement: data.query(TABLE, statement), keep=(data,))
     return from_frame(data)
+
+
+def _engine_of(data: Any, engine: Any) -> str:
+    """Name of the engine that counts some data."""
+    if engine is not None and engine not in ENGINES and not _is_spark(engine):
+        raise InputError(
+            f"engine={engine!r}: expected {', '.join(ENGINES)}, or a session of Spark.",
+            code="engine.name",
+            value=str(engine),
+        )
+    lies = "postgres" if is_server(data) else "spark" if _is_spark(data) else None
+    if engine is None:
+        return lies or "duckdb"
+    name = "spark" if _is_spark(engine) else str(engine)
+    good = {
+        "duckdb": lies is None,
+        "postgres": lies == "postgres",
+        "spark": lies == "spark" or (lies is None and _can_move(data)),
+    }
+    if not good[name]:
+        what = {
+            "duckdb": "files, frames in memory or a table of DuckDB",
+            "postgres": "postgresql://host/database/table",
+            "spark": "Parquet files or a frame of Spark",
+        }[name]
+        raise DataError(
+            f"the engine {name} cannot count these data: expected {what}. Leave the engine out, or bring the data there.",
+            code="engine.data",
+            value=name,
+        )
+    return name
+
+
+def _is_spark(given: Any) -> bool:
+    return type(given).__module__.startswith("pyspark.")
+
+
+def _can_move(data: Any) -> bool:
+    """Whether data are files, which any engine may read."""
+    return (isinstance(data, Files) or are_paths(data)) and not is_database(data)
+
+
+def _no_options(data: Any) -> None:
+    if isinstance(data, Files) and data.options():
+        raise InputError(
+            f"{shown_data(str(data.data))}: {', '.join(data.options())} are about text files: expected none for a table of a database.",
+            code="data.options",
+            value=data.options(),
+        )
 
 
 def _from_database(address: str) -> Source:

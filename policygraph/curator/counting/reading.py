@@ -20,6 +20,7 @@ from policygraph.model.file_options import OPTIONS, expected_option
 
 PACKED = (".gz", ".zst")
 DATABASE = "duckdb://"
+SERVER = ("postgresql://", "postgres://")
 
 
 @dataclass(frozen=True)
@@ -102,15 +103,42 @@ def are_paths(data: Any) -> bool:
 
 
 def is_database(data: Any) -> bool:
-    """Whether data are an address of the form ``duckdb://file.db?table=name``, as such or in :class:`Files`.
+    """Whether data are the address of a table in a database, of a DuckDB file or of Postgres, as such or in :class:`Files`.
 
     Examples
     --------
-    >>> is_database("DuckDB://a.db?table=t"), is_database(Files("duckdb://a.db?table=t")), is_database("a.db")
+    >>> is_database("DuckDB://a.db?table=t"), is_database(Files("postgresql://host/db/t")), is_database("a.db")
     (True, True, False)
     """
     data = data.data if isinstance(data, Files) else data
-    return isinstance(data, str) and data[: len(DATABASE)].lower() == DATABASE
+    return is_server(data) or (isinstance(data, str) and data[: len(DATABASE)].lower() == DATABASE)
+
+
+def is_server(data: Any) -> bool:
+    """Whether data are the address of a table in Postgres.
+
+    Examples
+    --------
+    >>> is_server("postgresql://host/db/people"), is_server("people.csv")
+    (True, False)
+    """
+    data = data.data if isinstance(data, Files) else data
+    return isinstance(data, str) and data.lower().startswith(SERVER)
+
+
+def shown_data(data: str) -> str:
+    """Data of the command line as they may be shown: an address of a server without user, password and settings.
+
+    Examples
+    --------
+    >>> shown_data("postgresql://me:secret@host:5433/db/people?sslmode=require"), shown_data("a@b.csv")
+    ('postgresql://host:5433/db/people', 'a@b.csv')
+    """
+    if not is_server(data):
+        return data
+    rest = data.partition("://")[2].partition("#")[0].partition("?")[0]
+    host, slash, path = rest.rpartition("@")[2].partition("/")
+    return f"postgresql://{host}{slash}{path}"
 
 
 def local_path(given: str) -> str:

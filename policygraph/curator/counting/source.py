@@ -53,11 +53,19 @@ class Engine(Protocol):
     def failures(self) -> tuple[type[Exception], ...]:
         """The exceptions by which it says that a statement failed."""
 
-    def batches(self, statement: str) -> Iterator[Any]:
-        """Answer with Arrow record batches."""
+    def batches(self, statement: str) -> Iterator[dict[str, npt.NDArray[Any]]]:
+        """Answer a SELECT of whole numbers with arrays by name, batch by batch; NULL becomes -1."""
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """Answer with a few rows."""
+
+
+def arrays_of(batch: Any) -> dict[str, npt.NDArray[Any]]:
+    """The columns of an Arrow record batch by name; NULL becomes -1."""
+    return {
+        name: to_numpy(column.fill_null(-1) if column.null_count else column)
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    }
 
 
 @dataclass(frozen=True)
@@ -74,11 +82,12 @@ class Embedded:
 
         return (duckdb.Error,)
 
-    def batches(self, statement: str) -> Iterator[Any]:
-        """Answer with Arrow record batches."""
+    def batches(self, statement: str) -> Iterator[dict[str, npt.NDArray[Any]]]:
+        """Answer with arrays by name, batch by batch."""
         answer = self.ask(statement)
         # to_arrow_reader is the successor of fetch_record_batch, which DuckDB 2 gave up.
-        yield from (getattr(answer, "to_arrow_reader", None) or answer.fetch_record_batch)(BATCH)
+        for batch in (getattr(answer, "to_arrow_reader", None) or answer.fetch_record_batch)(BATCH):
+            yield arrays_of(batch)
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """Answer with a few rows."""
@@ -135,11 +144,7 @@ class Source:
         """Answer an SQL statement over ``TABLE`` whose columns are integers, batch by batch; NULL becomes -1."""
         self.check_readable()
         try:
-            for batch in self.engine.batches(statement):
-                yield {
-                    name: to_numpy(column.fill_null(-1) if column.null_count else column)
-                    for name, column in zip(batch.schema.names, batch.columns, strict=True)
-                }
+            yield from self.engine.batches(statement)
         except self.engine.failures as cause:
             raise self._unreadable(cause) from cause
         self.check_unchanged()

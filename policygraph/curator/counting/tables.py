@@ -19,7 +19,7 @@ from policygraph.curator.counting.dialect import DUCKDB, Dialect
 from policygraph.curator.counting.labels import EXACT, Coder, coder
 from policygraph.curator.counting.opening import open_source
 from policygraph.curator.counting.source import TABLE, Source
-from policygraph.curator.counting.values import WHOLE, is_number, number, parts, plain, printed
+from policygraph.curator.counting.values import OTHER, WHOLE, is_number, number, parts, plain, printed
 from policygraph.curator.histogram import DENSE, Histogram, Ints, MeasuredCounts, check_sums, named
 from policygraph.errors import DataError, InputError
 from policygraph.model.domain import Domain, Label
@@ -40,14 +40,15 @@ def count_cells(
     unknown: Unknown = "error",
     columns: Mapping[str, str] | None = None,
     name: str | None = None,
+    engine: Any = None,
 ) -> Histogram:
     """Count the records of a table into the cells of a domain.
 
     Parameters
     ----------
     data
-        A path, a pattern or a folder (CSV, Parquet, JSON), :class:`Files` with it and how it is read, ``duckdb://file.db?table=name``, a frame
-        (pandas, polars, Arrow), a DuckDB relation, or a pair of a DuckDB connection and a SELECT.
+        A path, a pattern or a folder (CSV, Parquet, JSON), :class:`Files` with it and how it is read, ``duckdb://file.db?table=name``,
+        ``postgresql://host/database/table``, a frame (pandas, polars, Arrow, Spark), a DuckDB relation, or a pair of a DuckDB connection and a SELECT.
     domain
         The domain; each attribute is read from the column of its name.
     unknown
@@ -57,6 +58,8 @@ def count_cells(
         Column of an attribute where it has another name.
     name
         Name of the data set in the budget ledger; by default it is known by its content.
+    engine
+        What counts: ``"duckdb"``, ``"spark"`` or a session of Spark, ``"postgres"``; by default what the data are, DuckDB for files.
 
     Returns
     -------
@@ -84,7 +87,7 @@ def count_cells(
     others = _read_rule(domain, unknown)
     if name is not None:
         named(name)
-    source = open_source(data)
+    source = open_source(data, engine)
     tally = _Tally(source, domain, _find_columns(source, domain, columns), others)
     fingerprint = source.fingerprint() if name is None else named(name)
     if domain.size <= DENSE:
@@ -146,6 +149,7 @@ def _find_columns(
         near = get_close_matches(column.lower(), list(lowered), n=1)
         problems.append(what + (f" (did you mean {lowered[near[0]]!r}?)" if near and not matches else ""))
     if not problems:
+        check_kinds_of(source, found)
         return found
     shown_names = ", ".join(repr(column) for column in given[:12]) + (", ..." if len(given) > 12 else "")
     labels = {str(label) for attribute in domain.names for label in domain.labels(attribute)[:1000]}
@@ -165,6 +169,18 @@ def _find_columns(
         problems=problems,
         columns=given,
     )
+
+
+def check_kinds_of(source: Source, columns: Mapping[str, tuple[str, str]]) -> None:
+    """Refuse columns whose values an engine prints in a way of its own: no label could match them on all engines."""
+    for attribute, (_, kind) in columns.items():
+        if kind.startswith(OTHER):
+            raise DataError(
+                f"{source.label}: the column for {attribute!r} is of the type {kind.removeprefix(OTHER)}: expected texts, numbers, truth values, dates or times. "
+                "Make a column of one of these, for example a text.",
+                code="engine.type",
+                value=attribute,
+            )
 
 
 class _Tally:
@@ -215,7 +231,7 @@ class _Tally:
             )
         joins = [join for _, name in used for join in self.coders[name].joins]
         also = "".join(f", r.v{i} AS v{i}" for i, _ in used) if values else ""
-        return f"SELECT {self.dialect.hint(joins)}{many}{', '.join(codes)}{also} FROM ({inner}) AS r {' '.join(joins)}"
+        return f"SELECT {many}{', '.join(codes)}{also} FROM ({inner}) AS r {' '.join(joins)}"
 
     def cells(self, names: tuple[str, ...], *, clean: bool = False) -> tuple[Ints, int]:
         """Counts over some attributes, and how many records have a value outside the domain.
@@ -380,12 +396,13 @@ def count_measure(
     unknown: Unknown = "error",
     columns: Mapping[str, str] | None = None,
     name: str | None = None,
+    engine: Any = None,
 ) -> MeasuredCounts:
     """Count the records of a table into cells, and sum a measure over them.
 
     Parameters
     ----------
-    data, domain, unknown, columns, name
+    data, domain, unknown, columns, name, engine
         As in :func:`~policygraph.curator.counting.tables.count_cells`.
     measure
         Which column is summed; it says how its values are clipped and rounded, and what happens where there is none.
@@ -406,7 +423,7 @@ def count_measure(
     others = _read_rule(domain, unknown)
     if name is not None:
         named(name)
-    source = open_source(data)
+    source = open_source(data, engine)
     tally = _Sums(source, domain, _find_columns(source, domain, columns), others)
     column, kind = _find_measure(source, measure)
     tally.level = level_sql(sql.name(column), kind, measure, tally.dialect)
@@ -450,7 +467,7 @@ class _Sums(_Tally):
             )
         joins = [join for plan in self.coders.values() for join in plan.joins]
         inner = f"SELECT {raw}, {self.level} AS y FROM {TABLE}"
-        coded = f"SELECT {self.dialect.hint(joins)}r.y AS y, {', '.join(codes)} FROM ({inner}) AS r {' '.join(joins)}"
+        coded = f"SELECT r.y AS y, {', '.join(codes)} FROM ({inner}) AS r {' '.join(joins)}"
         kept = self.domain.project(names) if names else None
         index = "0"
         for name, size in () if kept is None else zip(kept.names, kept.shape, strict=True):
@@ -488,6 +505,7 @@ def _find_measure(source: Source, measure: Measure) -> tuple[str, str]:
             code="data.missing-column",
             columns=[shown for shown, _, _ in source.columns],
         )
+    check_kinds_of(source, {measure.column: matches[0]})
     return matches[0]
 
 

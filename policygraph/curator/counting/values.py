@@ -23,6 +23,8 @@ MIXED = "MIXED"
 SPLIT = "MIXED FLOATS"
 """The same, where integers may have become floats on the way because of another record."""
 JSON = "JSON"
+OTHER = "OTHER: "
+"""Start of the kind of a column that another engine prints in a way of its own, before the name of its type; it can be told apart, and not be read."""
 KINDS = (("t", "VARCHAR"), ("w", "HUGEINT"), ("f", "DOUBLE"), ("b", "BOOLEAN"))
 
 
