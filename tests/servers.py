@@ -129,8 +129,9 @@ def spark_session() -> Any:
 
     settings = {
         **LOCAL,
-        "spark.master": "local[2]",
-        "spark.sql.shuffle.partitions": "2",
+        "spark.master": "local[1]",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.default.parallelism": "1",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",

