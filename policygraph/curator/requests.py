@@ -21,7 +21,7 @@ import numpy.typing as npt
 from policygraph.curator.counting import is_histogram, read_data
 from policygraph.curator.counting.files import fetched, folders_of, resolve_all
 from policygraph.curator.counting.opening import open_source
-from policygraph.curator.counting.parts import Part, counts_in, part_of, terms_of
+from policygraph.curator.counting.parts import CountedPart, counts_in, part_of, terms_of
 from policygraph.curator.counting.reading import Files, are_paths, how_read, is_database
 from policygraph.curator.counting.source import Embedded, stamps_of
 from policygraph.curator.counting.source import Source as Records
@@ -469,7 +469,7 @@ def count_part(
     columns: Mapping[str, str] | None = None,
     edges: Mapping[str, str] | None = None,
     engine: Any = None,
-) -> Part:
+) -> CountedPart:
     """Count records into a part, which can be written, merged with others and released later.
 
     Examples

@@ -16,7 +16,7 @@ import pytest
 import policygraph as pg
 from policygraph.cli.app import run
 from policygraph.curator.counting import parts as parts_module
-from policygraph.curator.counting.parts import KEY, Part, counts_in, merge_parts, read_part
+from policygraph.curator.counting.parts import KEY, CountedPart, counts_in, merge_parts, read_part
 from policygraph.curator.requests import count_part, identify, read
 from policygraph.errors import DataError
 
@@ -103,11 +103,11 @@ def test_sums_of_a_measure_are_kept(tmp_path: Path) -> None:
     assert (made.vector().tolist(), made.sums(["sex"]).tolist()) == ([2, 1], [17, 3])
     assert code_of(read, str(tmp_path / "whole.parquet"), None, policy) == "parts.other"
     part = merge_parts(paths)
-    Part(part.terms, part.contents, part.cells, part.counts, part.sums * 100, 0).write(
+    CountedPart(part.terms, part.contents, part.cells, part.counts, part.sums * 100, 0).write(
         tmp_path / "wrong.parquet"
     )
     assert code_of(read, str(tmp_path / "wrong.parquet"), query, policy) == "parts.broken"
-    Part(part.terms, part.contents, part.cells, part.counts, None, 0).write(tmp_path / "wrong.parquet")
+    CountedPart(part.terms, part.contents, part.cells, part.counts, None, 0).write(tmp_path / "wrong.parquet")
     assert code_of(read, str(tmp_path / "wrong.parquet"), query, policy) == "parts.broken"
 
 
@@ -167,7 +167,7 @@ def test_broken_parts_are_refused(tmp_path: Path) -> None:
             "sums": None,
             "dropped": 0,
         }
-        Part(**{**fields, **changed}).write(path)
+        CountedPart(**{**fields, **changed}).write(path)
         return code_of(counts_in, path, policy)
 
     assert broken(counts=np.array([1, 0])) == "parts.broken"
@@ -179,8 +179,10 @@ def test_broken_parts_are_refused(tmp_path: Path) -> None:
     assert broken(terms={**good.terms, "unknown": "drop"}) == "parts.other"
     huge = {"counts": np.array([2**61, 2**61])}
     fields = {"terms": good.terms, "contents": good.contents, "cells": good.cells, "sums": None, "dropped": 0}
-    Part(**fields, **huge).write(path)
-    Part(**{**fields, "contents": {"files": ["x"], "tables": []}}, **huge).write(tmp_path / "q.parquet")
+    CountedPart(**fields, **huge).write(path)
+    CountedPart(**{**fields, "contents": {"files": ["x"], "tables": []}}, **huge).write(
+        tmp_path / "q.parquet"
+    )
     assert code_of(merge_parts, [path, str(tmp_path / "q.parquet")]) == "counts.size"
     table = pq.read_table(path)
     pq.write_table(table.replace_schema_metadata({KEY: json.dumps({"version": 1}).encode()}), path)

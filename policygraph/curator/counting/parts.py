@@ -1,4 +1,4 @@
-"""Counts as files, for data that cannot be brought together. Owns :class:`Part`, :func:`merge_parts` and :func:`counts_in`.
+"""Counts as files, for data that cannot be brought together. Owns :class:`CountedPart`, :func:`merge_parts` and :func:`counts_in`.
 
 A part holds the cells with records, their counts, and everything that says which records were counted and how. It is as private as the records.
 """
@@ -29,7 +29,7 @@ TERMS = ("domain", "attributes", "unknown", "edges", "measure")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Part:
+class CountedPart:
     """Counts of some of the records.
 
     Attributes
@@ -93,7 +93,7 @@ def terms_of(policy: Policy, measure: Measure | None, edges: Mapping[str, str] |
     return plain
 
 
-def part_of(counts: Data, terms: dict[str, Any], contents: dict[str, list[str]]) -> Part:
+def part_of(counts: Data, terms: dict[str, Any], contents: dict[str, list[str]]) -> CountedPart:
     """Make a part of counts."""
     inner = counts.counts if isinstance(counts, MeasuredCounts) else counts
     sums = None
@@ -106,12 +106,12 @@ def part_of(counts: Data, terms: dict[str, Any], contents: dict[str, list[str]])
             whole = counts.sums(inner.domain.names).reshape(inner.domain.shape)
             sums = whole[tuple(cells.T)] if len(cells) else np.zeros(0, dtype=np.int64)
     order = np.lexsort(cells.T[::-1])
-    return Part(
+    return CountedPart(
         terms, contents, cells[order], many[order], None if sums is None else sums[order], inner.dropped
     )
 
 
-def read_part(path: str) -> Part | None:
+def read_part(path: str) -> CountedPart | None:
     """Read a part; None for a Parquet file that is none.
 
     Raises
@@ -138,7 +138,9 @@ def read_part(path: str) -> Part | None:
             np.stack([arrays[name] for name in names], axis=1) if names else np.zeros((0, 0), dtype=np.int64)
         )
         contents = {kind: [str(one) for one in said["contents"][kind]] for kind in ("files", "tables")}
-        part = Part(said["terms"], contents, cells, arrays["n"], arrays.get("sum"), int(said["dropped"]))
+        part = CountedPart(
+            said["terms"], contents, cells, arrays["n"], arrays.get("sum"), int(said["dropped"])
+        )
         good = said["version"] == VERSION and names == [f"c{at}" for at in range(len(names))]
     except (KeyError, ValueError, TypeError) as cause:
         raise _broken(path) from cause
@@ -156,7 +158,7 @@ def _broken(path: str) -> DataError:
     )
 
 
-def merge_parts(paths: Sequence[str]) -> Part:
+def merge_parts(paths: Sequence[str]) -> CountedPart:
     """Add up parts that were counted under the same policy.
 
     Raises
@@ -205,7 +207,7 @@ def merge_parts(paths: Sequence[str]) -> Part:
                 code="data.edges",
             )
         counts = np.minimum(counts, 1)
-    return Part(parts[0].terms, contents, cells, counts, sums, sum(part.dropped for part in parts))
+    return CountedPart(parts[0].terms, contents, cells, counts, sums, sum(part.dropped for part in parts))
 
 
 def _added(at: Ints, many: list[Ints], size: int) -> Ints:
@@ -264,7 +266,7 @@ def counts_in(
     return histogram_of(part, policy.domain, measure, place)
 
 
-def histogram_of(part: Part, domain: Domain | Network, measure: Measure | None, path: str) -> Data:
+def histogram_of(part: CountedPart, domain: Domain | Network, measure: Measure | None, path: str) -> Data:
     """Histogram of a part."""
     cells, counts = part.cells, part.counts
     shape = domain.shape if isinstance(domain, Domain) else (domain.size,)
@@ -296,14 +298,14 @@ def histogram_of(part: Part, domain: Domain | Network, measure: Measure | None, 
     return MeasuredCounts(made, measure, totals)
 
 
-def _filled(part: Part, domain: Domain, names: tuple[str, ...]) -> tuple[Ints, Ints]:
+def _filled(part: CountedPart, domain: Domain, names: tuple[str, ...]) -> tuple[Ints, Ints]:
     """Cells over some attributes that hold a record, and their counts."""
     kept = np.stack([part.cells[:, domain.axis(name)] for name in names], axis=1)
     some, back = np.unique(kept, axis=0, return_inverse=True)
     return some, _added(back.ravel(), [part.counts], len(some))
 
 
-def _table(part: Part, domain: Domain, names: tuple[str, ...]) -> Ints:
+def _table(part: CountedPart, domain: Domain, names: tuple[str, ...]) -> Ints:
     """Counts over some attributes."""
     cells, many = _filled(part, domain, names)
     whole = np.zeros(domain.project(names).size, dtype=np.int64)
