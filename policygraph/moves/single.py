@@ -147,6 +147,8 @@ def single_moves(rows: Any, values: Ints | None = None) -> SingleMoves | None:
     if wide > (1 << 20):
         return None
     kept = made @ whole[:, 0]
+    if np.any(kept[order] != 0):
+        return None  # a float was rounded on the way: the move is not known
     if np.any(kept != 0):
         # A sum that determines no further cell contradicts the free one: then nothing is open in its part.
         broken = np.unique(part[made[np.flatnonzero(kept)].indices])

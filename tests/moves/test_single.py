@@ -127,3 +127,17 @@ def test_entries_of_a_file_are_looked_at() -> None:
                 {"domain": {"r": 2}, "public": [{"sums": {"rows": 1, "cells": 2, "entries": [entry]}}]}
             )
         assert raised.value.code == "constraint.sums"
+
+
+def test_a_rounded_float_is_no_contradiction() -> None:
+    """The last count is c * (2^39 + 1) - c * 2^39 = c, whose terms are too long for a float: nothing is known then, and certainly not that nothing is open."""
+    factor = (1 << 18) + 3
+    rows = np.zeros((41, 42), dtype=np.int64)
+    for at in range(39):
+        rows[at, [at, at + 1]] = 2, -1
+    rows[39, [0, 39, 40]] = 1, 1, -1
+    rows[40, [39, 40, 41]] = -factor, factor, -1
+    move = np.array([*(1 << at for at in range(40)), (1 << 39) + 1, factor])
+    assert not np.any(rows @ move)
+    found = single_moves(csr_array(rows))
+    assert found is None or found.amounts.tolist() == move.tolist()
