@@ -228,7 +228,8 @@ def _root(statistic: ChiSquaredRoot, policy: Policy) -> tuple[int, str]:
     page = "docs/explanation/proofs/chi-squared.md"
     if _two_margins(policy):
         half = min(statistic.longest, cells // 2)
-        return norms[half] + 1, (
+        # A longer cycle need not have a larger norm: further rows and columns can be the large ones.
+        return max(norms[: half + 1]) + 1, (
             f"a minimal move is a cycle of at most {2 * half} cells, and the root changes by at most its norm ({page}, Theorem 1)"
         )
     return _cycles(norms, cells // 2) + 1, (

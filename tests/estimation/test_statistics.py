@@ -100,6 +100,15 @@ def test_no_pair_of_neighbours_changes_more_than_the_bound(rows, columns, streng
     assert found.complete
 
 
+def test_a_short_cycle_among_small_sums_can_change_more_than_a_long_one():
+    policy = policy_of([10, 10, 80], [10, 10, 80])
+    query = pg.queries.chi_squared_root(policy, "a", "b")
+    assert query.cycle(3) < query.cycle(2)
+    expected, after = [1, 1, 8, 1, 1, 8, 8, 8, 64], [2, 0, 8, 0, 2, 8, 8, 8, 64]
+    change = abs(int(query.answer(expected)[0]) - int(query.answer(after)[0]))
+    assert statistic_bound(query, policy).power >= change == 2 * 2**query.bits
+
+
 def test_the_bound_is_nearly_attained_and_a_smaller_one_is_refuted():
     policy = policy_of([5, 5], [5, 5])
     query = pg.queries.chi_squared_root(policy, "a", "b")
