@@ -95,18 +95,21 @@ def on_spark(kind: str, path: str) -> dict[str, float]:
 
 def on_postgres(kind: str, rows: int) -> dict[str, float]:
     from policygraph.curator.counting import count_cells
-    from tests.servers import postgres
+    from tests.servers import Postgres
 
-    with (
-        postgres({"shared_buffers": "1GB", "work_mem": "256MB", "max_wal_size": "8GB"}) as server,
-        server.connect() as connection,
-    ):
-        connection.execute(f"CREATE UNLOGGED TABLE points AS SELECT {TWO} FROM generate_series(1, {rows})")
-        connection.execute("VACUUM ANALYZE points")
-        return least(
-            lambda: connection.execute("SELECT x, y, count(*) FROM points GROUP BY x, y").fetchall(),
-            lambda: count_cells(server.address("points"), domain(kind), name="points"),
-        )
+    server = Postgres(shared_buffers="1GB", work_mem="256MB", max_wal_size="8GB")
+    try:
+        with server.connect() as connection:
+            connection.execute(
+                f"CREATE UNLOGGED TABLE points AS SELECT {TWO} FROM generate_series(1, {rows})"
+            )
+            connection.execute("VACUUM ANALYZE points")
+            return least(
+                lambda: connection.execute("SELECT x, y, count(*) FROM points GROUP BY x, y").fetchall(),
+                lambda: count_cells(server.address("points"), domain(kind), name="points"),
+            )
+    finally:
+        server.remove()
 
 
 def main() -> int:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import settings
 
 from tests import servers
-from tests.postgres import Postgres, program
 
 # No test looks at the clock: an example may take as long as a busy machine needs.
 settings.register_profile("automatic", derandomize=True, deadline=None)
@@ -18,24 +17,14 @@ settings.load_profile("automatic" if os.environ.get("CI") else "patient")
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[Postgres]:
-    """A Postgres server that is started when a test first needs it."""
-    pytest.importorskip("psycopg")
-    if program("initdb") is None:
-        pytest.skip("Postgres is not installed")
-    server = Postgres()
-    yield server
-    server.remove()
-
-
-@pytest.fixture(scope="session")
 def postgres_server() -> Iterator[servers.Postgres]:
     """A Postgres server that all tests of a process share; tables of one test are named after it."""
     pytest.importorskip("psycopg", reason="psycopg is not installed")
     if servers.programs() is None:
         pytest.skip("Postgres is not installed")
-    with servers.postgres() as server:
-        yield server
+    server = servers.Postgres()
+    yield server
+    server.remove()
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,6 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -17,19 +14,80 @@ from urllib.parse import quote
 
 SETTINGS = {
     "listen_addresses": "",
-    "fsync": "off",
-    "full_page_writes": "off",
-    "synchronous_commit": "off",
+    "max_connections": "200",
     "shared_buffers": "64MB",
-    "max_connections": "100",
+    "log_min_messages": "fatal",
 }
 
 
-@dataclass(frozen=True)
-class Postgres:
-    """A server that listens on a socket in its folder; ``admin`` may do everything there."""
+def programs() -> Path | None:
+    """Folder of initdb and pg_ctl, where Debian or the PATH has them."""
+    found = [*sorted(glob("/usr/lib/postgresql/*/bin/initdb"), reverse=True), shutil.which("initdb") or ""]
+    return Path(found[0]).parent if found[0] else None
 
-    folder: Path
+
+def _who() -> dict[str, Any]:
+    """The server refuses to run as root; the user of Debian's package runs it then."""
+    if os.geteuid() != 0:
+        return {}
+    for name in ("postgres", "nobody"):
+        try:
+            user = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+    raise OSError("there is no user to run Postgres as")
+
+
+class Postgres:
+    """A server with a new cluster in a temporary folder, reached through a socket in it and by nobody else; ``admin`` may do everything there."""
+
+    def __init__(self, **settings: str) -> None:
+        where = programs()
+        if where is None:
+            raise OSError("Postgres is not installed")
+        self._programs, self._as = where, _who()
+        # The path of a socket may not be long.
+        self.folder = Path(tempfile.mkdtemp(prefix="pg-"))
+        if self._as:
+            os.chown(self.folder, self._as["user"], self._as["group"])
+        self.data = self.folder / "data"
+        self._run("initdb", "-U", "admin", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
+        rules = self.data / "pg_hba.conf"
+        # One role has to give a password; everybody else is let in.
+        rules.write_text("local all locked scram-sha-256\n" + rules.read_text())
+        with (self.data / "postgresql.conf").open("a") as file:
+            listed = {**SETTINGS, "unix_socket_directories": str(self.folder), **settings}
+            file.writelines(f"{name} = '{value}'\n" for name, value in listed.items())
+        self.start()
+
+    def _run(self, name: str, *words: str) -> None:
+        done = subprocess.run(
+            [self._programs / name, "-D", self.data, *words], cwd=self.folder, capture_output=True, text=True,
+            check=False, stdin=subprocess.DEVNULL, **self._as,
+        )  # fmt: skip
+        if done.returncode:
+            raise OSError(f"{name} failed: {done.stdout}{done.stderr}")
+
+    def start(self) -> None:
+        """Start the server, and wait until it answers."""
+        self._run("pg_ctl", "-w", "-t", "600", "-l", str(self.folder / "log"), "start")
+
+    def stop(self, mode: str = "fast") -> None:
+        """Stop the server; ``immediate`` ends it without a shutdown, as a crash would."""
+        self._run("pg_ctl", "-w", "-t", "600", "-m", mode, "stop")
+
+    def remove(self) -> None:
+        """Stop the server and remove its folder."""
+        try:
+            self.stop("immediate")
+        finally:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def url(self, database: str = "postgres", **more: str) -> str:
+        """Address of a database, for ``--ledger``."""
+        listed = "&".join(f"{key}={value}" for key, value in {"host": str(self.folder), **more}.items())
+        return f"postgresql://admin@/{database}?{listed}"
 
     def address(
         self, table: str, *, database: str = "postgres", user: str = "admin", password: str = ""
@@ -50,75 +108,6 @@ class Postgres:
             "options": "-c lock_timeout=20000",
         }
         return psycopg.connect(**{**given, **more})
-
-
-def programs() -> Path | None:
-    """Folder of initdb and postgres, where Debian or the PATH has them."""
-    found = [*sorted(glob("/usr/lib/postgresql/*/bin/initdb"), reverse=True), shutil.which("initdb") or ""]
-    return Path(found[0]).parent if found[0] else None
-
-
-def _who() -> dict[str, Any]:
-    """The server refuses to run as root; the user of Debian's package runs it then."""
-    if os.geteuid() != 0:
-        return {}
-    for name in ("postgres", "nobody"):
-        try:
-            user = pwd.getpwnam(name)
-        except KeyError:
-            continue
-        return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-    raise OSError("there is no user to run Postgres as")
-
-
-@contextmanager
-def postgres(settings: dict[str, str] | None = None) -> Iterator[Postgres]:
-    """Start a server in a temporary folder, and end it."""
-    where = programs()
-    if where is None:
-        raise OSError("Postgres is not installed")
-    who = _who()
-    folder = Path(tempfile.mkdtemp(prefix="pg-"))
-    if who:
-        os.chown(folder, who["user"], who["group"])
-    data = folder / "data"
-    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder, **who}
-    try:
-        made = [
-            where / "initdb",
-            "-D",
-            data,
-            "-U",
-            "admin",
-            "-A",
-            "trust",
-            "-E",
-            "UTF8",
-            "--locale=C.UTF-8",
-            "--no-sync",
-        ]
-        subprocess.run(made, check=True, **quiet)
-        rules = data / "pg_hba.conf"
-        # One role has to give a password; everybody else is let in.
-        rules.write_text("local all locked scram-sha-256\n" + rules.read_text())
-        listed = {**SETTINGS, "unix_socket_directories": str(folder), **(settings or {})}
-        options = [f"--{name}={value}" for name, value in listed.items()]
-        server = subprocess.Popen([where / "postgres", "-D", data, *options], **quiet)
-        try:
-            ready = [where / "pg_isready", "-q", "-h", folder, "-U", "admin"]
-            while subprocess.run(ready, check=False, **quiet).returncode:
-                if server.poll() is not None:
-                    raise OSError("Postgres did not start")
-            yield Postgres(folder)
-        finally:
-            server.terminate()  # smart shutdown waits for clients; SIGINT does not
-            try:
-                server.wait(timeout=2)
-            except subprocess.TimeoutExpired:
-                server.send_signal(2)
-                server.wait()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def spark_session() -> Any:

@@ -29,7 +29,7 @@ def place(request, tmp_path):
     """Where a new ledger may be: the same rules hold in a file and on a server."""
     if request.param == "file":
         return tmp_path / "budget.db"
-    return request.getfixturevalue("postgres").url(ledger=f"t{secrets.token_hex(6)}")
+    return request.getfixturevalue("postgres_server").url(ledger=f"t{secrets.token_hex(6)}")
 
 
 @pytest.fixture

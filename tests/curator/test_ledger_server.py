@@ -25,8 +25,8 @@ DOMAIN = pg.Domain({"age": 5})
 
 
 @pytest.fixture
-def url(postgres):
-    return postgres.url(ledger=f"t{secrets.token_hex(6)}")
+def url(postgres_server):
+    return postgres_server.url(ledger=f"t{secrets.token_hex(6)}")
 
 
 def filled(url):
@@ -107,7 +107,7 @@ def test_a_ledger_that_is_cut_or_replaced_while_it_is_in_use_is_refused(url):
     assert code_of(ledger.spent, DATA) == "ledger.replaced"
 
 
-def test_what_is_no_ledger_is_refused_unchanged(url, postgres):
+def test_what_is_no_ledger_is_refused_unchanged(url, postgres_server):
     place = server.ServerStore(url)
     assert Ledger.existing(url) is None
     assert code_of(Ledger, url, create=False) == "ledger.unreadable"
@@ -117,7 +117,7 @@ def test_what_is_no_ledger_is_refused_unchanged(url, postgres):
     with place._connected() as db:
         db.execute(f'CREATE TABLE "{place.schema}".layout (application bigint, version bigint)')
     assert code_of(Ledger, url) == "ledger.not-a-ledger"
-    other = postgres.url(ledger=f"t{secrets.token_hex(6)}")
+    other = postgres_server.url(ledger=f"t{secrets.token_hex(6)}")
     Ledger(other)
     by_hand(other, f"UPDATE layout SET version = {schema.VERSION + 1}", guarded=True)
     assert code_of(Ledger, other) == "ledger.version"
@@ -136,8 +136,8 @@ def test_addresses_that_cannot_be_read(address):
     assert code_of(Ledger, address) == "ledger.address"
 
 
-def test_the_password_is_told_to_nobody(postgres, capsys):
-    address = postgres.url(ledger="nobody", password="swordfish", user="stranger")
+def test_the_password_is_told_to_nobody(postgres_server, capsys):
+    address = postgres_server.url(ledger="nobody", password="swordfish", user="stranger")
     assert "swordfish" not in place_of(address)
     with pytest.raises(LedgerError) as caught:
         Ledger(address)
@@ -149,9 +149,9 @@ def test_the_password_is_told_to_nobody(postgres, capsys):
     assert place_of("postgresql://me:swordfish@host:1/db") == "postgresql://me@host:1/db?ledger=ledger"
 
 
-def test_failures_of_the_server_say_what_to_do(postgres, url, monkeypatch):
+def test_failures_of_the_server_say_what_to_do(postgres_server, url, monkeypatch):
     ledger = filled(url)
-    assert code_of(Ledger, postgres.url("nothing", ledger="x")) == "ledger.unreachable"
+    assert code_of(Ledger, postgres_server.url("nothing", ledger="x")) == "ledger.unreachable"
     with ledger._store.open(write=True):
         monkeypatch.setattr(server, "BUSY_SECONDS", 1)
         # The lock of this process lets its own thread through: the server keeps the second writer waiting.
@@ -163,10 +163,10 @@ def test_failures_of_the_server_say_what_to_do(postgres, url, monkeypatch):
         assert caught.value.code == "online.busy"
     place = server.ServerStore(url)
     with place._connected() as db:
-        db.execute("CREATE ROLE reader LOGIN")
-        db.execute(f'GRANT USAGE ON SCHEMA "{place.schema}" TO reader')
-        db.execute(f'GRANT SELECT ON ALL TABLES IN SCHEMA "{place.schema}" TO reader')
-    reader = Ledger(url.replace("postgres@", "reader@"), create=False)
+        db.execute("CREATE ROLE ledger_reader LOGIN")
+        db.execute(f'GRANT USAGE ON SCHEMA "{place.schema}" TO ledger_reader')
+        db.execute(f'GRANT SELECT ON ALL TABLES IN SCHEMA "{place.schema}" TO ledger_reader')
+    reader = Ledger(url.replace("admin@", "ledger_reader@"), create=False)
     assert reader.spent("people") == Epsilon("4/3")
     assert code_of(reader.charge, DATA, P, Epsilon(1), "r") == "ledger.read-only"
     with place._connected() as db:
@@ -176,10 +176,10 @@ def test_failures_of_the_server_say_what_to_do(postgres, url, monkeypatch):
         assert caught.value.code == "ledger.failed"
 
 
-def test_commits_wait_for_the_disk_whatever_the_server_is_set_to(postgres, url):
+def test_commits_wait_for_the_disk_whatever_the_server_is_set_to(postgres_server, url):
     ledger = filled(url)
     with ledger._store._connected() as db:
-        db.execute("ALTER ROLE postgres SET synchronous_commit TO off")
+        db.execute("ALTER ROLE admin SET synchronous_commit TO off")
     try:
         with ledger._store.open(write=True) as db:
             assert db.execute("SHOW synchronous_commit").fetchone() == ("on",)
@@ -191,7 +191,7 @@ def test_commits_wait_for_the_disk_whatever_the_server_is_set_to(postgres, url):
         assert code_of(Ledger, url) == "ledger.not-durable"
     finally:
         with ledger._store._connected() as db:
-            db.execute("ALTER ROLE postgres RESET synchronous_commit")
+            db.execute("ALTER ROLE admin RESET synchronous_commit")
             db.execute("ALTER SYSTEM RESET full_page_writes")
             db.execute("SELECT pg_reload_conf()")
             while db.execute("SHOW full_page_writes").fetchone() == ("off",):
@@ -199,7 +199,7 @@ def test_commits_wait_for_the_disk_whatever_the_server_is_set_to(postgres, url):
     Ledger(url)
 
 
-def test_a_server_that_goes_away_at_any_statement_loses_nothing(postgres, url, monkeypatch):
+def test_a_server_that_goes_away_at_any_statement_loses_nothing(postgres_server, url, monkeypatch):
     """The connection is cut before each statement of a release in turn; asked again, the release costs what one costs."""
     query, policy, counts = pg.queries.identity(DOMAIN), pg.Policy(DOMAIN), [5, 4, 3, 2, 1]
     execute, left, codes = server.Wire.execute, 0, set()
@@ -241,16 +241,23 @@ def test_a_server_that_goes_away_at_any_statement_loses_nothing(postgres, url, m
     assert len(Ledger(url).history()) == at
 
 
-def test_a_server_that_crashes_keeps_every_charge(postgres, url):
+def test_a_server_that_crashes_keeps_every_charge(postgres_server, url):
     ledger = filled(url)
-    postgres.stop("immediate")
+    postgres_server.stop("immediate")
     assert code_of(ledger.charge, DATA, P, Epsilon(1), "r") == "ledger.unreachable"
-    postgres.start()
+    postgres_server.start()
     assert Ledger(url, create=False).spent("people") == Epsilon("4/3")
 
 
-def test_kills_at_random_points_and_a_race_for_the_rest(postgres):
-    command = [sys.executable, ROOT / "benchmarks" / "ledger.py", "--server", postgres.url(), "--kills", "20"]
+def test_kills_at_random_points_and_a_race_for_the_rest(postgres_server):
+    command = [
+        sys.executable,
+        ROOT / "benchmarks" / "ledger.py",
+        "--server",
+        postgres_server.url(),
+        "--kills",
+        "20",
+    ]
     command += ["--races", "1", "--workers", "16", "--charges", "0", "--json"]
     outcome = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert outcome.returncode == 0, outcome.stderr
