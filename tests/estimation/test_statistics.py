@@ -109,6 +109,15 @@ def test_a_short_cycle_among_small_sums_can_change_more_than_a_long_one():
     assert statistic_bound(query, policy).power >= change == 2 * 2**query.bits
 
 
+def test_without_the_values_of_a_fact_no_tables_are_listed():
+    domain = pg.Domain({"a": 2, "b": 2, "c": 2})
+    facts = [pg.Cuboid("a", equals=[2, 2]), pg.Cuboid("b", equals=[2, 2]), pg.Cuboid("c")]
+    policy = pg.Policy(domain, constraints=facts)
+    found = statistic_bound(pg.queries.chi_squared_root(policy, "a", "b"), policy).verify()
+    assert not found.failed
+    assert not found.complete
+
+
 def test_the_bound_is_nearly_attained_and_a_smaller_one_is_refuted():
     policy = policy_of([5, 5], [5, 5])
     query = pg.queries.chi_squared_root(policy, "a", "b")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import coo_array, csr_array, diags_array
 
 import policygraph as pg
 from policygraph.moves.graver.basis import graver_basis
@@ -109,6 +109,7 @@ def test_a_chain_of_a_million_values_under_its_policy() -> None:
         ([[1, 1, 1]], None, "constraint.sums"),
         ([[0.5, 1]], None, "constraint.coefficient"),
         ([[1 << 40, 1]], None, "constraint.coefficient"),
+        ([[1 << 70, 1]], None, "constraint.coefficient"),
         ([[1, 1]], [1, 2], "constraint.values"),
         ([[1, 1]], [-1], "constraint.value"),
         ([[1, -1]], ["x"], "constraint.value"),
@@ -141,3 +142,9 @@ def test_a_rounded_float_is_no_contradiction() -> None:
     assert not np.any(rows @ move)
     found = single_moves(csr_array(rows))
     assert found is None or found.amounts.tolist() == move.tolist()
+
+
+def test_entries_that_are_given_twice_are_added_up_whatever_their_type() -> None:
+    for amount, kind in ((100, np.int8), (1, np.bool_)):
+        twice = coo_array((np.full(2, amount, dtype=kind), ([0, 0], [0, 0])), shape=(1, 2))
+        assert pg.Sums(twice).matrix.toarray().tolist() == [[2 * amount, 0]]

@@ -53,7 +53,7 @@ class Sums(Constraint):
     """
 
     def __init__(self, rows: Any, *, equals: Any = None) -> None:
-        from scipy.sparse import csr_array
+        from scipy.sparse import coo_array, csr_array
 
         given = rows if hasattr(rows, "tocsr") else np.asarray(rows)
         if len(given.shape) != 2 or not given.shape[0]:
@@ -61,22 +61,21 @@ class Sums(Constraint):
                 f"sums of shape {given.shape}: expected a matrix with a row for each public sum and a column for each cell.",
                 code="constraint.sums",
             )
-        made: Any = csr_array(given)
-        if made.dtype.kind not in "iub" and not (
-            made.dtype.kind == "f" and np.all(made.data == np.floor(made.data))
-        ):
+        listed: Any = coo_array(given) if given.dtype.kind in "iubf" else None
+        if listed is None or (listed.dtype.kind == "f" and not np.all(listed.data == np.floor(listed.data))):
             raise InputError(
-                f"sums with entries of type {made.dtype}: expected whole numbers.",
+                f"sums with entries of type {given.dtype}: expected whole numbers.",
                 code="constraint.coefficient",
             )
-        if made.nnz and (
-            float(made.data.max()) > LARGEST_COEFFICIENT or float(made.data.min()) < -LARGEST_COEFFICIENT
+        if listed.nnz and (
+            float(listed.data.max()) > LARGEST_COEFFICIENT or float(listed.data.min()) < -LARGEST_COEFFICIENT
         ):
             raise InputError(
                 f"sums with coefficients beyond {LARGEST_COEFFICIENT}: expected at most that in size.",
                 code="constraint.coefficient",
             )
-        made = csr_array(made.astype(np.int64))
+        # Entries that are given twice are added up as 64-bit integers, not in the type that they came in.
+        made: Any = csr_array(listed.astype(np.int64))
         made.sum_duplicates()
         made.eliminate_zeros()
         made.sort_indices()

@@ -79,12 +79,14 @@ def _of_tables(statistic: NonlinearQuery, policy: Policy, norm: str) -> tuple[in
 
 
 def _tables(policy: Policy) -> list[tuple[int, ...]] | None:
-    """All tables with the published values, cell by cell; None when they are too many, or a cell is in no public sum."""
+    """All tables with the published values, cell by cell; None when they are too many, a value is not published, or a cell is in no public sum."""
     system = policy.system
     if not system.has_values or policy.domain.size > LISTED_PAIRS:
         return None
     rows, values = system.full_rows()
     matrix = rows.toarray().astype(np.int64)
+    if any(value is None for value in values):
+        return None
     if (matrix < 0).any() or not (matrix > 0).any(axis=0).all():
         return None
     last = np.array([np.flatnonzero(row).max(initial=-1) for row in matrix])
