@@ -183,6 +183,19 @@ def test_scores_are_exact_for_all_numbers_and_for_whole_ones_alone():
         assert caught.value.code == "adaptive.estimate"
 
 
+def test_a_score_changes_by_the_size_of_its_weight(monkeypatch):
+    ready = pg.AdaptiveCube().calibrate(PAIRS, pg.Policy(DOMAIN), pg.Epsilon(1))
+    used = []
+    kept = type(ready).rate_of
+    monkeypatch.setattr(
+        type(ready), "rate_of", lambda self, moved, share: used.append(moved) or kept(self, moved, share)
+    )
+    masks = tuple(ready.candidates[:2])
+    tables = {mask: np.ones(ready.size(mask), dtype=np.int64) for mask in masks}
+    choose(ready, Choosing(masks, tuple(tables.values()), (0, 0), (-3, 1), UNITS), tables, pg.SeededRng(1))
+    assert used == [3 * max(ready.score_proofs[mask].power for mask in masks[:1])]
+
+
 def test_weighted_counts_are_counted_in_the_limit_of_records():
     ready = pg.AdaptiveCube().calibrate(PAIRS, pg.Policy(DOMAIN), pg.Epsilon(1))
     assert max(ready.first.weights) == 64

@@ -63,7 +63,7 @@ def choose(ready: AdaptiveNoise, step: Choosing, tables: Mapping[int, Ints], rng
     ):
         proof = ready.score_proofs[mask]
         proof.check_made_for(ready.table_queries[mask], ready.policy)
-        moved = max(moved, weight * proof.power)
+        moved = max(moved, abs(index(weight)) * proof.power)
         scores.append(index(weight) * (apart(tables[mask], estimate) - index(penalty)))
     below = max(scores) - np.array(scores, dtype=object)
     levels = sorted(set(below.tolist()))
