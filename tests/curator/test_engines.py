@@ -637,3 +637,40 @@ def test_every_statement_compiles_for_every_engine(engine: str) -> None:
         made = compiled.compiled(statement, engine)
         assert not re.search(r"policygraph_(?!source|repr)", made, re.IGNORECASE), made
         assert sqlglot.parse_one(made, read=engine) is not None
+
+
+def test_counts_of_a_server_come_in_blocks(
+    postgres_server: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("policygraph.curator.counting.engines.postgres.BLOCK", 64)
+    table = pa.table({"x": pa.array(range(5000), type=pa.int64())})
+    address = load(postgres_server, "blocks", table, ["bigint"])
+    assert count_cells(address, Domain({"x": 5000})).vector().tolist() == [1] * 5000
+
+
+def test_spark_says_what_it_cannot_read(spark: Any, tmp_path: Path) -> None:
+    import duckdb
+
+    from policygraph.curator.counting.engines.spark import _away
+
+    path = tmp_path / "spans.parquet"
+    duckdb.execute(f"COPY (SELECT INTERVAL 1 DAY AS span, 'F' AS sex) TO '{path}' (FORMAT parquet)")
+    with pytest.raises(DataError) as caught:
+        count_cells(str(path), Domain({"sex": ["F", "M"]}), engine=spark)
+    assert caught.value.code.startswith(("engine.", "data."))
+    whole = tmp_path / "people.parquet"
+    pq.write_table(pa.table({"sex": ["F", "M", "F"]}), whole)
+    away = _away([f"file://{whole}"], spark)
+    assert count_cells(away, Domain({"sex": ["F", "M"]})).vector().tolist() == [2, 1]
+
+
+def test_short_floats_are_printed_by_their_own_digits() -> None:
+    from policygraph.curator.counting.engines.spark import _repr
+
+    assert [_repr(x, True) for x in (None, 0.10000000149011612, float("inf"), 16777216.0)] == [
+        None,
+        "0.1",
+        "inf",
+        "16777216.0",
+    ]
+    assert _repr(0.10000000149011612, False) == "0.10000000149011612"
