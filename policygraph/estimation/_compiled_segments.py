@@ -61,21 +61,62 @@ def ends(n: int) -> Floats:
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _reach(values: Floats, a: int, b: int, flat: bool, to: float) -> tuple[float, float]:
-    """What a piece of its own says of a place, and the variance of that in variances of a value."""
+def _own(values: Floats, a: int, b: int, flat: bool) -> tuple[float, float]:
+    """Mean and slope of the least-squares fit of a piece of its own."""
     m = float(b - a)
-    centre = 0.5 * (a + b - 1)
     mean = 0.0
     for t in range(a, b):
         mean += (values[t] - values[a]) / m
     mean += values[a]
     if flat:
-        return mean, 1.0 / m
+        return mean, 0.0
     cross = 0.0
     for t in range(a, b):
-        cross += (t - centre) * (values[t] - mean)
-    spread = m * (m * m - 1.0) / 12.0
-    return mean + cross / spread * (to - centre), 1.0 / m + (to - centre) ** 2 / spread
+        cross += (t - 0.5 * (a + b - 1)) * (values[t] - mean)
+    return mean, cross / (m * (m * m - 1.0) / 12.0)
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _reach(values: Floats, a: int, b: int, flat: bool, to: float) -> tuple[float, float]:
+    """What a piece of its own says of a place, and the variance of that in variances of a value."""
+    m = float(b - a)
+    away = to - 0.5 * (a + b - 1)
+    mean, slope = _own(values, a, b, flat)
+    if flat:
+        return mean, 1.0 / m
+    return mean + slope * away, 1.0 / m + away * away / (m * (m * m - 1.0) / 12.0)
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def met(values: Floats, starts: Ints, flat: npt.NDArray[np.bool_], variance: float, penalty: float) -> Ints:
+    """Starts of pieces, moved to where the fits of two neighbours meet if a jump at their end is worth half a penalty there, but not beside the corner.
+
+    A jump is a fitted number. Without it values between the end and the corner change sides; it is left out if this adds less than a penalty of variances to the residual.
+    """
+    out = starts.copy()
+    for p in range(1, starts.size - 1):
+        a, s, b = out[p - 1], out[p], out[p + 1]
+        before, one = _reach(values, a, s, flat[p - 1], s - 1.0)
+        after, two = _reach(values, s, b, flat[p], s - 1.0)
+        if (after - before) ** 2 < penalty * variance * (one + two):
+            continue
+        rise = _own(values, a, s, flat[p - 1])[1]
+        turn = _own(values, s, b, flat[p])[1] - rise
+        if turn == 0.0:
+            continue
+        to = s - (after - before) / turn
+        if not (a + (1 if flat[p - 1] else 3) <= to <= b - (1 if flat[p] else 3)):
+            continue
+        q = int(np.rint(to))
+        more = 0.0
+        for t in range(min(q, s), max(q, s)):
+            low = before + rise * (t - s + 1.0)
+            apart = after - before + turn * (t - s + 1.0)
+            # From one fit to the other: the difference of two squares.
+            more += apart * (2.0 * (low - values[t]) + apart)
+        if (more if q < s else -more) < penalty * variance:
+            out[p] = q
+    return out
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
@@ -104,6 +145,7 @@ def joined(
     one continuous line with corners, whose heights solve a system with three diagonals.
     """
     n = values.size
+    starts = met(values, starts, flat, variance, penalty)
     pieces = starts.size - 1
     jump = np.ones(pieces + 1, dtype=np.bool_)
     for p in range(pieces + 1):

@@ -156,22 +156,32 @@ def candidates_of(reduction: Reduction) -> Estimators | None:
     return _on_forest(reduction) if isinstance(reduction, ForestTransform) else None
 
 
+def _applied(reduction: Reduction, rows: Floats) -> Floats:
+    """All coordinates of rows of cells. Transforms are applied to whole numbers: in steps of 1/1024, or as fine as they can be."""
+    steps = min(1024.0, 2.0**61 / max(float(np.abs(rows).sum(axis=-1).max()), 1.0))
+    whole = np.rint(rows * steps).astype(np.int64)
+    return np.stack([reduction.apply(row) for row in whole]) / steps
+
+
 def _on_coordinates(reduction: Reduction) -> Callable[[Floats], Floats]:
-    """Coordinates with noise of rows of cells. Transforms are applied to whole numbers: in steps of 1/1024, or as fine as they can be."""
+    """Coordinates with noise of rows of cells."""
     free = np.ones(reduction.width, dtype=bool)
     free[reduction.fixed] = False
-
-    def measured(rows: Floats) -> Floats:
-        steps = min(1024.0, 2.0**61 / max(float(np.abs(rows).sum(axis=-1).max()), 1.0))
-        whole = np.rint(rows * steps).astype(np.int64)
-        return np.stack([reduction.apply(row)[free] for row in whole]) / steps
-
-    return measured
+    return lambda rows: _applied(reduction, rows)[:, free]
 
 
 def penalties(count: int) -> Floats:
     """Penalties of a piece of so many noisy sums."""
     return np.asarray(2.0 * np.log(max(count, 2)) * 0.5 ** np.arange(PENALTIES))
+
+
+def tamed(sums: Floats, nearest: Floats, variance: float) -> Floats:
+    """Noisy sums, no farther from those of the nearest non-negative cells than the largest of as many Gaussian noises.
+
+    Residuals of pieces are squared as if noise were Gaussian. Laplace noise has values that are too large for that, which would be worth pieces of their own.
+    """
+    reach = np.sqrt(2.0 * variance * np.log(max(sums.size, 2)))
+    return np.asarray(nearest + np.clip(sums - nearest, -reach, reach))
 
 
 def _finest(count: int) -> int:
@@ -253,13 +263,15 @@ def _on_lines(reduction: LineTransform) -> Estimators:
     def made(cells: Ints, variance: float) -> Floats:
         sums = lines_of(cells, reduction.shape).astype(np.float64)
         tops = sums[:, -1].tolist() if reduction.exact_totals else None
-        means = _means([row[:measured].copy() for row in sums], variance, sloped=True, tops=tops)
+        nearest = nearest_lines(sums, reduction)
+        kept = tamed(sums, np.cumsum(nearest[laid].reshape(sums.shape), axis=1), variance)
+        means = _means([row[:measured].copy() for row in kept], variance, sloped=True, tops=tops)
         runs_of = [np.cumsum(each[laid].reshape(sums.shape), axis=1) for each in runs.shrunk(cells, variance)]
         return np.stack(
-            [
+            [nearest]
+            + [
                 nearest_lines(np.concatenate([each, sums[:, measured:]], axis=1), reduction)
                 for each in [
-                    sums[:, :measured],
                     *(np.stack([line[k] for line in means]) for k in range(PENALTIES + JOINED)),
                     *(each[:, :measured] for each in runs_of),
                 ]
@@ -345,8 +357,9 @@ def _on_forest(reduction: ForestTransform) -> Estimators | None:
     def made(cells: Ints, variance: float) -> Floats:
         sums = reduction.apply(cells).astype(np.float64)
         tops = [float(sums[above]) if above >= 0 else float("nan") for above in after]
-        means = _means([sums[path] for path in cuts], variance, sloped=not lone, tops=tops)
         out = [projection(reduction, cells)]
+        kept = tamed(sums, _applied(reduction, out[0][None, :])[0], variance)
+        means = _means([kept[path] for path in cuts], variance, sloped=not lone, tops=tops)
         for k in range(PENALTIES + JOINED):
             moved = sums.copy()
             for path, each in zip(cuts, means, strict=True):

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import policygraph as pg
 from policygraph.distributions.noise import gaussian_noise, laplace_noise
 from policygraph.distributions.replay import Replay
-from policygraph.estimation._compiled_segments import heavy_paths, joined, segment_means
-from policygraph.estimation.adaptive import adaptive, candidates_of, penalties
+from policygraph.estimation._compiled_segments import heavy_paths, joined, met, segment_means
+from policygraph.estimation.adaptive import adaptive, candidates_of, penalties, tamed
 from policygraph.estimation.buckets import fewest
 from policygraph.estimation.histograms import consistent, nearest_lines, projection
 from policygraph.transforms.incidence import GridTransform, LineTransform, transform
@@ -75,6 +75,53 @@ def test_joined_pieces_are_a_least_squares_fit_with_corners(pieces, seed, penalt
     fast = joined(values, starts, np.array(flat), 25.0, penalty, known)
     literal = oracle.joined(values, starts.tolist(), flat, 25.0, penalty, known)
     np.testing.assert_allclose(fast, literal, atol=1e-6)
+
+
+@given(
+    st.lists(st.tuples(st.integers(4, 20), st.integers(0, 60)), min_size=2, max_size=5),
+    st.lists(st.integers(-3, 3), min_size=4, max_size=4),
+    st.integers(0, 10**6),
+    st.sampled_from([0.5, 4.0, 40.0]),
+)
+@settings(max_examples=60, deadline=None)
+def test_ends_move_to_corners_as_residuals_say(pieces, beside, seed, penalty):
+    rates = np.repeat([rate for _, rate in pieces], [size for size, _ in pieces])
+    values = np.cumsum(rates) + np.random.default_rng(seed).laplace(0, 5, len(rates))
+    starts = np.concatenate([[0], np.cumsum([size for size, _ in pieces])])
+    starts[1:-1] += beside[: len(pieces) - 1]
+    flat = [rate == 0 or width < 3 for (_, rate), width in zip(pieces, np.diff(starts))]
+    assume((np.diff(starts) > 0).all())
+    fast = met(values, starts, np.array(flat), 50.0, penalty)
+    assert fast.tolist() == oracle.met(values, starts.tolist(), flat, 50.0, penalty)
+
+
+def test_a_corner_beside_an_end_is_no_jump():
+    """Sums stay and then rise; the pieces given change eight places late, and a true jump stays where it is."""
+    drawn = Replay("corner").draws(laplace_noise(Fraction(1000)), (600,))
+    rising = np.maximum(np.arange(600) - 299.0, 0) * 400.0
+    starts, flat = np.array([0, 308, 600]), np.array([True, False])
+    for jump in (0.0, 30_000.0):
+        sums = rising + np.where(np.arange(600) >= 308, jump, 0.0)
+        moved = met(sums + drawn, starts, flat, 2e6, 8.0)
+        steepest = np.diff(joined(sums + drawn, starts, flat, 2e6, 8.0, oracle.NOTHING)).max()
+        if jump:
+            assert moved[1] == 308
+            assert steepest > jump
+        else:
+            assert abs(moved[1] - 300) <= 3
+            assert steepest < 800
+
+
+def test_large_noises_are_worth_no_pieces():
+    sums = np.zeros(300)
+    sums[[100, 200]] = 9000.0, -9000.0
+    nearest = np.linspace(0.0, 3000.0, 300)
+    reach = np.sqrt(2 * 2e6 * np.log(300))
+    kept = tamed(sums, nearest, 2e6)
+    assert np.abs(kept - nearest).max() <= reach * (1 + 1e-12)
+    near = np.abs(sums - nearest) <= reach
+    assert near.sum() == 298
+    np.testing.assert_allclose(kept[near], sums[near], atol=1e-9)
 
 
 def test_cells_that_are_alike_are_found():

@@ -77,6 +77,41 @@ def segment_means(
     return list(np.array(weights) @ made / sum(weights))
 
 
+def says(values: np.ndarray, a: int, b: int, at: list[float], *, flat: bool) -> tuple[np.ndarray, np.ndarray]:
+    """What the fit of a piece of its own says of places, and the variances of that."""
+    inverse = np.linalg.pinv(np.vander(np.arange(a, b, dtype=float), 1 if flat else 2))
+    rows = np.vander(np.array(at, dtype=float), 1 if flat else 2) @ inverse
+    return rows @ values[a:b], np.square(rows).sum(axis=1)
+
+
+def met(
+    values: np.ndarray, starts: list[int], flat: list[bool], variance: float, penalty: float
+) -> list[int]:
+    """Ends of pieces one after the other, moved to where two fits meet: residuals of both sides before and after, in full."""
+    out = list(starts)
+    for p in range(1, len(starts) - 1):
+        a, s, b = out[p - 1 : p + 2]
+        everywhere = [float(t) for t in range(a - 1, b)]
+        one, two = (
+            says(values, *span, everywhere, flat=kind)
+            for span, kind in (((a, s), flat[p - 1]), ((s, b), flat[p]))
+        )
+        gap = two[0] - one[0]
+        if gap[s - a] ** 2 < penalty * variance * (one[1] + two[1])[s - a] or (flat[p - 1] and flat[p]):
+            continue
+        corner = (a - 1) - gap[0] / (gap[1] - gap[0])
+        if not a + (1 if flat[p - 1] else 3) <= corner + 1 <= b - (1 if flat[p] else 3):
+            continue
+        end = round(corner + 1)
+        after, before = (
+            float(((values[a:b] - np.concatenate([one[0][1:cut], two[0][cut:]])) ** 2).sum())
+            for cut in (end - a + 1, s - a + 1)
+        )
+        if after - before < penalty * variance:
+            out[p] = end
+    return out
+
+
 def joined(
     values: np.ndarray,
     starts: list[int],
@@ -86,21 +121,19 @@ def joined(
     known: tuple[float, float],
 ) -> np.ndarray:
     """Pieces that meet where a jump is not worth half a penalty: the heights of all pieces at both ends, with what is known of them as equations, by dense least squares."""
+    starts = met(values, starts, flat, variance, penalty)
     n, count = len(values), len(starts) - 1
     spans = list(pairwise(starts))
 
-    def says(p: int, at: float) -> tuple[float, float]:
-        a, b = spans[p]
-        design = np.vander(np.arange(a, b, dtype=float), 1 if flat[p] else 2)
-        row = np.array([1.0]) if flat[p] else np.array([at, 1.0])
-        inverse = np.linalg.pinv(design)
-        return float(row @ inverse @ values[a:b]), float(np.square(row @ inverse).sum())
+    def reach(p: int, at: float) -> tuple[float, float]:
+        value, spread = says(values, *spans[p], [at], flat=flat[p])
+        return float(value[0]), float(spread[0])
 
     equal, known_rows = [], []
     for p in range(count + 1):
         at = starts[p] - 1 if p < count else n
-        before = says(p - 1, at) if p else (known[0], 0.0)
-        after = says(p, at) if p < count else (known[1], 0.0)
+        before = reach(p - 1, at) if p else (known[0], 0.0)
+        after = reach(p, at) if p < count else (known[1], 0.0)
         meets = (after[0] - before[0]) ** 2 < penalty * variance * (before[1] + after[1])
         if meets and 0 < p < count:
             equal.append((2 * p - 1, 2 * p))
