@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from policygraph.sensitivity.proofs import Proofs
 
 POLICY_FILE = typer.Argument(..., metavar="FILE", help="A policy file (TOML).", show_default=False)
-DATA = "A CSV, JSON or Parquet file, a pattern in quotes such as 'parts/*.csv', a folder, duckdb://file.db?table=name, "
-"or postgresql://host/database/table."
+DATA = (
+    "A CSV, JSON or Parquet file, a pattern in quotes such as 'parts/*.csv', a folder, duckdb://file.db?table=name, "
+    "or postgresql://host/database/table."
+)
 ENGINE = typer.Option(
     None,
     "--engine",

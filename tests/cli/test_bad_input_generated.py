@@ -290,12 +290,17 @@ def commands() -> Iterator[tuple[str, Any]]:
 
 def option_cases(place: Place) -> list[list[str]]:
     """Every option and argument of every command with every value, all others as they should be."""
+    facts, part = place.folder / "facts.toml", place.folder / "part.parquet"
+    facts.write_text('[domain]\nsex = ["F", "M"]\nage = 3\n[[public]]\ncuboid = ["sex"]\n')
+    assert call("count", place.policy, "--data", place.data, "--out", part).status == 0
     base: dict[str, list[Any]] = {
         "check": [place.policy], "sensitivity": [place.policy], "explain": [place.policy], "compare": [place.policy], "schema": [],
         "verify": [place.release / "certificate.json"], "release": place.command()[1:],
         "ask": [place.policy, "--cuboid", "sex", "--data", place.data, "--ledger", place.ledger, "--deviation", "50"],
         "synthetic": [place.network_release, "--to", place.folder / "s.csv"],
         "audit": [place.policy, "--samples", "200", "--seed", "1", "--pairs", "1"],
+        "attack": [facts, "--epsilon", "1"], "count": [place.policy, "--data", place.data, "--out", place.folder / "c.parquet"],
+        "merge": [part, "--out", place.folder / "m.parquet"],
         "budget show": [place.ledger], "budget history": [place.ledger], "budget export": [place.ledger],
         "budget set": [place.ledger, "somebody", "--epsilon", "9"],
     }  # fmt: skip
