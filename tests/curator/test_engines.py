@@ -660,6 +660,9 @@ def test_spark_says_what_it_cannot_read(spark: Any, tmp_path: Path) -> None:
     assert caught.value.code.startswith(("engine.", "data."))
     whole = tmp_path / "people.parquet"
     pq.write_table(pa.table({"sex": ["F", "M", "F"]}), whole)
+    links = tmp_path / "links.parquet"
+    pq.write_table(pa.table({"from": [0, 1], "to": [1, 2]}), links)
+    assert read_edges(str(links), Network(3), engine=spark).vector().tolist() == [1, 0, 1]
     away = _away([f"file://{whole}"], spark)
     assert count_cells(away, Domain({"sex": ["F", "M"]})).vector().tolist() == [2, 1]
 

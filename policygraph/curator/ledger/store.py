@@ -258,9 +258,6 @@ class FileStore:
 
     path: Path
 
-    def __str__(self) -> str:
-        return str(self.path)
-
     def exists(self) -> bool:
         """Whether anything is there."""
         return os.path.lexists(self.path)
