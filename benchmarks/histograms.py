@@ -2,7 +2,7 @@
 
     python benchmarks/histograms.py [runs] [part ...] [--write]
 
-Parts are ``lines``, ``shapes``, ``policies``, ``grids``, ``speed`` and ``adaptive-speed``; all by default.
+Parts are ``lines``, ``shapes``, ``held-out``, ``policies``, ``grids``, ``speed`` and ``adaptive-speed``; all by default.
 
 The sets are read from the folders ``dpbench1d`` (4,096 cells) and ``grid2d`` (256 x 256 cells) of ``POLICYGRAPH_DATA`` (default:
 ``../shared/data`` beside the project). Errors are mean squared errors per cell and per random range or rectangle, over the runs.
@@ -339,6 +339,50 @@ def adapting(runs: int) -> bool:
     return fine
 
 
+HELD_OUT_CELLS, HELD_OUT_SEED = 1024, 20
+RECORDS = (10**3, 10**5, 10**7)
+
+
+def held_out(runs: int) -> bool:
+    """Say how the adaptive estimate does on shapes that were kept aside; whether all its errors are small enough."""
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from tests.oracles import histograms as families
+
+    say(
+        f"\nThirteen shapes that nothing was settled on (`held_out` in `tests/oracles/histograms.py`), {HELD_OUT_CELLS:,} cells, 10^3, 10^5 and 10^7 records; mean squared error per cell of `adaptive` over the "
+        "best of transformed + consistency and the partitions by intervals, where the best is at least a thousandth of a count.\n"
+    )
+    say(
+        "| epsilon | shapes and sizes | geometric mean | above 1.05 | largest | where |\n|---|---|---|---|---|---|"
+    )
+    found = {epsilon: {} for epsilon in EPSILONS}
+    for name, records, cells in families.histograms(
+        families.held_out, HELD_OUT_CELLS, HELD_OUT_SEED, RECORDS
+    ):
+        for epsilon in EPSILONS:
+            made = errors(f"{name} {records}", cells, epsilon, runs, (*RIVALS, ADAPTIVE))
+            best = max(min(made[method][0] for method in RIVALS), 1e-3)
+            ratio = max(made[ADAPTIVE][0], 1e-3) / best
+            found[epsilon][f"{name}, {records:,} records"] = ratio
+            record.ratio(f"epsilon {epsilon}, {name}, {records}, adaptive over the best", ratio)
+            print(f"{epsilon} {name} {records} {ratio:.3f}", flush=True)
+    for epsilon, ratios in found.items():
+        where = max(ratios, key=lambda name: ratios[name])
+        values = np.array(list(ratios.values()))
+        say(
+            f"| {epsilon} | {len(values)} | {np.exp(np.log(values).mean()):.3f} | {(values > 1.05).sum()} | {values.max():.2f} | {where} |"
+        )
+    above = {
+        f"{name}, epsilon {epsilon}": ratio
+        for epsilon, ratios in found.items()
+        for name, ratio in ratios.items()
+        if ratio > 1.05
+    }
+    listed = sorted(above.items(), key=lambda each: -each[1])
+    say("\nAbove 1.05: " + ("; ".join(f"{name}: {ratio:.2f}" for name, ratio in listed) or "none") + ".")
+    return not above
+
+
 def adaptive_speed() -> bool:
     """Say processor seconds of the adaptive estimate; whether they meet what they are held to."""
     say("\n| adaptive release | processor seconds | held to |\n|---|---|---|")
@@ -416,12 +460,13 @@ def _found(folder: str) -> dict[str, np.ndarray]:
 PARTS: dict[str, Callable[[int], bool]] = {
     "lines": lines,
     "shapes": adapting,
+    "held-out": held_out,
     "policies": lambda _: policies(),
     "grids": lambda runs: accuracy(_found("grid2d"), runs, flat=False),
     "speed": lambda _: speed(),
     "adaptive-speed": lambda _: adaptive_speed(),
 }
-RUNS = {"lines": 20, "shapes": 5, "grids": 2}
+RUNS = {"lines": 20, "shapes": 5, "held-out": 3, "grids": 2}
 
 
 def main() -> int:

@@ -22,7 +22,6 @@ from policygraph.transforms.cuboids.choose import Choice
 from policygraph.transforms.cuboids.lattice import Lattice
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- interactions: begin -->", "<!-- interactions: end -->"
 MOST_OFFSET = 1060
 
 
@@ -124,7 +123,6 @@ def main() -> int:
     solved = programs()
     text = "\n".join(
         [
-            BEGIN,
             "## Interactions of many attributes",
             "",
             "Made by `python benchmarks/interactions.py --write`. All tables of so many of k binary attributes, from their interactions (Fourier coefficients), with the same weight for each or the best precisions for `rho`: sensitivity in L1 for equal weights, "
@@ -146,16 +144,10 @@ def main() -> int:
             "| cells | deviation | not 0 | s |",
             "|---|---|---|---|",
             *solved,
-            END,
         ]
     )
     if "--write" in sys.argv:
-        page = PAGE.read_text(encoding="utf-8")
-        if BEGIN in page:
-            page = page[: page.index(BEGIN)] + text + page[page.index(END) + len(END) :]
-        else:
-            page = page.rstrip("\n") + "\n\n" + text + "\n"
-        PAGE.write_text(page, encoding="utf-8")
+        record.put(PAGE, "interactions", text)
     record.save("interactions")
     good &= exact
     print("all as held to" if good else "MISSED")

@@ -45,17 +45,16 @@ class Places:
             f"{self.server}{'&' if '?' in self.server else '?'}ledger=b{self.mark}_{name.replace('-', '_')}"
         )
 
-    def there(self, place: Path | str) -> bool:
-        """Whether a ledger was created."""
-        if isinstance(place, Path):
-            return place.exists()
+    def opened(self, place: Path | str) -> Ledger | None:
+        """The ledger, read and checked as a new process would; None if it was not created."""
+        if isinstance(place, Path) and not place.exists():
+            return None
         try:
-            Ledger(place, create=False)
+            return Ledger(place, create=False)
         except LedgerError as problem:
-            if problem.code != "ledger.unreadable":
+            if isinstance(place, Path) or problem.code != "ledger.unreadable":
                 raise
-            return False
-        return True
+            return None
 
     def interrupted(self, place: Path | str) -> bool:
         """Whether a kill left a transaction behind that the next opening has to undo; a server undoes it by itself."""
@@ -143,12 +142,12 @@ def kills(places: Places, count: int, seed: int) -> dict[str, int]:
         released = _kill_once(path, rng.uniform(0, window))
         figures["released"] += len(released)
         figures["interrupted_commits"] += places.interrupted(path)
-        if not places.there(path):
-            figures["before_creation"] += 1
-            figures["lost"] += len(released)
-            continue
         try:
-            ledger = Ledger(path, create=False)
+            ledger = places.opened(path)
+            if ledger is None:
+                figures["before_creation"] += 1
+                figures["lost"] += len(released)
+                continue
             recorded = {entry.number for entry in ledger.history()}
             spent = ledger.spent(DATA)
         except Exception as problem:
@@ -189,13 +188,12 @@ def release_kills(places: Places, count: int, seed: int) -> dict[str, int]:
     for number in range(10):
         ask(warm, number)
     window = 1.3 * (time.perf_counter() - start) / 10
-    path = places("release-kills")
+    path, before = places("release-kills"), 0
     for number in range(count):
         if number % 50 == 0:
-            path = places(f"release-kills-{number}")
+            path, before = places(f"release-kills-{number}"), 0
             Ledger(path)
         figures["kills"] += 1
-        before = len(Ledger(path).history())
         read, write = os.pipe()
         child = os.fork()
         if child == 0:
@@ -224,6 +222,7 @@ def release_kills(places: Places, count: int, seed: int) -> dict[str, int]:
         figures["charged_twice"] += len(after) > 1
         figures["releases_lost"] += any(entry.status != "completed" for entry in after)
         figures["releases_lost"] += bool(told) and json.loads(told) != again
+        before += len(after)
     return figures
 
 

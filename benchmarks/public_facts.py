@@ -21,7 +21,6 @@ from policygraph.mechanisms.cube import unequal
 from policygraph.transforms.cuboids import choose, costs
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- public facts: begin -->", "<!-- public facts: end -->"
 DOMAINS = {
     "sex 2, age 7, salary 5, region 4": {"sex": 2, "age": 7, "salary": 5, "region": 4},
     "8 x 8 x 3 x 3": {"a": 8, "b": 8, "c": 3, "d": 3},
@@ -69,7 +68,6 @@ def main() -> int:
                 print(row, f"{seconds:.1f} s", flush=True)
     text = "\n".join(
         [
-            BEGIN,
             "## Cubes beside public margins",
             "",
             "Made by `python benchmarks/public_facts.py --write`; no data are needed. All tables of one and two attributes by `pg.Cube()`: root mean squared error of an answer where what is measured is chosen by even shares of the "
@@ -78,16 +76,10 @@ def main() -> int:
             "| domain | public | loss | even shares | exact costs | ratio |",
             "|---|---|---|---|---|---|",
             *rows,
-            END,
         ]
     )
     if "--write" in sys.argv:
-        page = PAGE.read_text(encoding="utf-8")
-        if BEGIN in page:
-            page = page[: page.index(BEGIN)] + text + page[page.index(END) + len(END) :]
-        else:
-            page = page.rstrip("\n") + "\n\n" + text + "\n"
-        PAGE.write_text(page, encoding="utf-8")
+        record.put(PAGE, "public facts", text)
     record.save("public_facts")
     return 0
 

@@ -38,7 +38,7 @@ def main() -> None:
     record.save("ranges")
     if "--write" in sys.argv:
         said = (
-            f"Made by `python benchmarks/ranges.py --write`: {runs} releases of each of three truths (5 % of cells filled, exponential counts of mean 12, Poisson counts of "
+            f"Made by `python benchmarks/ranges.py {runs} --write`: {runs} releases of each of three truths (5 % of cells filled, exponential counts of mean 12, Poisson counts of "
             "mean 80), coverage of the stated 95 % ranges averaged over values and releases, and in brackets the share of values that are right to the last digit."
         )
         why = "; ".join(f"*{kind}*: {reason}" for kind, reason in WIDE.items())

@@ -22,7 +22,6 @@ from policygraph.mechanisms.residuals.basis import fit
 from policygraph.mechanisms.residuals.plan import plan, shares
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- workloads: begin -->", "<!-- workloads: end -->"
 WAYS = {"1-way": (1,), "2-way": (2,), "3-way": (3,), "up to 3-way": (0, 1, 2, 3)}
 SETS = {
     "Adult-14": ([85, 100, 100, 100, 99, 9, 16, 7, 15, 6, 5, 2, 42, 2], 5),
@@ -106,7 +105,6 @@ def main() -> int:
             print(row, f"{seconds:.1f} s", flush=True)
     text = "\n".join(
         [
-            BEGIN,
             "## Marginals by values and by prefixes",
             "",
             "Made by `python benchmarks/workloads.py --write`; no data are needed. Root mean squared error over all answers at rho = 1/2, one record more or less. *Values*: all tables of so many attributes. "
@@ -117,16 +115,10 @@ def main() -> int:
             "| domain | tables | values: ResidualPlanner | `pg.Cube` | prefixes: HDMM | ResidualPlanner+ | bases alone | `pg.Residuals` |",
             "|---|---|---|---|---|---|---|---|",
             *rows,
-            END,
         ]
     )
     if "--write" in sys.argv:
-        page = PAGE.read_text(encoding="utf-8")
-        if BEGIN in page:
-            page = page[: page.index(BEGIN)] + text + page[page.index(END) + len(END) :]
-        else:
-            page = page.rstrip("\n") + "\n\n" + text + "\n"
-        PAGE.write_text(page, encoding="utf-8")
+        record.put(PAGE, "workloads", text)
     record.save("workloads")
     print("all as held to" if good else "MISSED")
     return 0 if good else 1

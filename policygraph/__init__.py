@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from policygraph.mechanisms.partitioned.partitioners import Intervals, Matchings
     from policygraph.mechanisms.statistics import StatisticNoise
     from policygraph.model import queries
+    from policygraph.model.bins import Bins
     from policygraph.model.constraints import (
         Cell,
         Cells,
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
         count,
     )
     from policygraph.model.domain import Domain, Network
+    from policygraph.model.families import Families
     from policygraph.model.graphs import BOTTOM, PolicyGraph
     from policygraph.model.graphs.secret_edges import secret_edges
     from policygraph.model.loss import Epsilon, EpsilonDelta, Rho
@@ -78,8 +80,11 @@ if TYPE_CHECKING:
     from policygraph.model.node_privacy import NodePrivacy
     from policygraph.model.policy import Policy
     from policygraph.model.queries import Query
+    from policygraph.model.units import Unit
     from policygraph.moves.move import Move
+    from policygraph.plan import plan
     from policygraph.release import Release
+    from policygraph.report import report
     from policygraph.sensitivity import Sensitivity, sensitivity
 
 _WHERE = {
@@ -97,6 +102,8 @@ _WHERE = {
     "policygraph.attacks.lint": ["attack"],
     "policygraph.audit": ["audit"],
     "policygraph.compare": ["compare"],
+    "policygraph.model.bins": ["Bins"],
+    "policygraph.plan": ["plan"],
     "policygraph.curator.counting.reading": ["Files"],
     "policygraph.curator.ledger": ["Ledger"],
     "policygraph.mechanisms": [
@@ -134,6 +141,7 @@ _WHERE = {
         "count",
     ],
     "policygraph.model.domain": ["Domain", "Network"],
+    "policygraph.model.families": ["Families"],
     "policygraph.files": ["load"],
     "policygraph.model.graphs": ["BOTTOM", "PolicyGraph"],
     "policygraph.model.loss": ["Epsilon", "EpsilonDelta", "Rho"],
@@ -143,10 +151,12 @@ _WHERE = {
     "policygraph.mechanisms.partitioned": ["Partition", "z_order"],
     "policygraph.model.policy": ["Policy"],
     "policygraph.model.queries": ["Query"],
+    "policygraph.model.units": ["Unit"],
     "policygraph.model.graphs.secret_edges": ["secret_edges"],
     "policygraph.estimation.graphical.records": ["SyntheticRecords", "synthetic_records"],
     "policygraph.sensitivity": ["Sensitivity", "sensitivity"],
     "policygraph.release": ["Release"],
+    "policygraph.report": ["report"],
 }
 _FORMER = {"SecureSource": "SecureRng", "SeededSource": "SeededRng"}
 """Names of earlier versions, which stay."""
@@ -164,6 +174,7 @@ __all__ = [
     "BOTTOM",
     "Adaptive",
     "AdaptiveCube",
+    "Bins",
     "BudgetError",
     "Cell",
     "Cells",
@@ -177,6 +188,7 @@ __all__ = [
     "Epsilon",
     "EpsilonDelta",
     "Exponential",
+    "Families",
     "Files",
     "FreeLunch",
     "Gaussian",
@@ -219,6 +231,7 @@ __all__ = [
     "TransformedConsistent",
     "TransformedGaussian",
     "TransformedLaplace",
+    "Unit",
     "__version__",
     "attack",
     "attacks",
@@ -230,8 +243,10 @@ __all__ = [
     "extend",
     "load",
     "networks",
+    "plan",
     "queries",
     "release",
+    "report",
     "secret_edges",
     "sensitivity",
     "statistics",

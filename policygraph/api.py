@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from policygraph.compare import check_alone, named_mechanism
 from policygraph.curator.counting import read_data
-from policygraph.curator.ledger import Ledger
+from policygraph.curator.ledger import Ledger, Tags
 from policygraph.curator.noise import Rng
 from policygraph.curator.releasing import Outcome, calibrated, check_arguments, find_account, perform, rng_of
 from policygraph.curator.requests import Request, identify
@@ -22,6 +22,7 @@ from policygraph.mechanisms.base import Calibrated
 from policygraph.model.loss import Loss, loss_of
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
+from policygraph.model.units import Unit
 from policygraph.release.release import Release
 from policygraph.sensitivity.proofs import shared_proofs
 
@@ -98,6 +99,11 @@ def release(
     time_limit: float | None = None,
     source: Rng | None = None,
     engine: Any = None,
+    parts: str | Path | None = None,
+    purpose: str | None = None,
+    labels: Sequence[str] = (),
+    reservation: int | None = None,
+    require_proof: bool = False,
 ) -> Release:
     """Release the answers to a query under a policy.
 
@@ -146,6 +152,13 @@ def release(
     engine
         What counts the records: ``"duckdb"``, ``"spark"`` or a session of Spark, ``"postgres"``. By default the one that the data are in, and DuckDB for
         files. The counts are the same on each.
+    parts
+        A new folder (on Spark also an address such as ``s3a://bucket/folder``) for the table of one cuboid with plain noise that has any number of cells: it is written there
+        as Parquet files, by the workers of Spark or this process, and the release lists the parts. A release that is on record writes none again.
+    purpose, labels, reservation
+        What the release is for, and the reservation of the ledger that its loss is taken from; for the history of the ledger.
+    require_proof
+        Refuse, before anything is charged, unless ``python -m policygraph.check`` accepts the certificate of the noise completely.
 
     Returns
     -------
@@ -166,7 +179,7 @@ def release(
         mechanism = _by_name(mechanism, query, policy, loss_of(epsilon, rho, delta))
         if nonnegative:
             check_alone(mechanism)
-            mechanism = nonnegative_mechanism(query, policy)
+            mechanism = nonnegative_mechanism(query, policy.records if isinstance(policy, Unit) else policy)
         request = Request.of(
             query,
             policy,
@@ -187,4 +200,7 @@ def release(
             compose_policies=compose_policies,
             reuse=reuse,
             progress=progress,
+            parts=parts,
+            tags=Tags(purpose, labels, reservation),
+            require_proof=require_proof,
         ).release

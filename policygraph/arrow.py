@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 
 def to_arrow(values: npt.NDArray[Any] | Sequence[Any], *, text: bool = False) -> Any:
-    """Make an Arrow column of numbers or texts, of the type that ``pyarrow.array`` gives them; ``text``: of texts, also if there is none.
+    """Make an Arrow column of numbers or texts, of the type that ``pyarrow.array`` gives them; numbers among texts become texts; ``text``: of texts, also if there is none.
 
     Examples
     --------
-    >>> to_arrow(["a", "bc"]).to_pylist(), str(to_arrow(np.array([1.5])).type)
-    (['a', 'bc'], 'double')
+    >>> to_arrow(["a", "bc", 1]).to_pylist(), str(to_arrow(np.array([1.5])).type)
+    (['a', 'bc', '1'], 'double')
     """
     import pyarrow
 
@@ -28,6 +28,9 @@ def to_arrow(values: npt.NDArray[Any] | Sequence[Any], *, text: bool = False) ->
         buffer = pyarrow.py_buffer(np.ascontiguousarray(array))
         return pyarrow.Array.from_buffers(kind, len(array), [None, buffer])
     texts = [str(text) for text in values] if array is not None and array.dtype.kind == "U" else list(values)
+    if any(type(text) is str for text in texts):
+        # Labels of one attribute may be texts and numbers.
+        texts = [str(text) for text in texts]
     if (texts or text) and all(type(text) is str for text in texts):
         parts = [text.encode() for text in texts]
         ends = np.cumsum([0, *map(len, parts)])

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from math import isfinite
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -33,12 +33,15 @@ from policygraph.mechanisms.transformed.mechanism import EdgeNoise
 from policygraph.model.loss import Epsilon, Loss, Rho, loss_of
 from policygraph.model.policy import Policy, check_kinds
 from policygraph.model.queries.base import Query
-from policygraph.output import replacing
 from policygraph.sensitivity.proofs import CUT_SHORT, shared_proofs
 from policygraph.ties import figures, ranked
 
+Many = list[Any] | tuple[Any, ...]
+"""Several losses of one kind."""
 Make = Callable[[Query, Policy, Loss], Calibrated]
 
+LOG_FROM = 50
+"""Bars are drawn on a logarithmic scale where the longest is more than so many times the shortest."""
 PUBLIC_ONLY = (
     "PUBLIC OR SIMULATED DATA ONLY: measured errors are computed from the true counts; they are not noised, not charged to "
     "any ledger, and must not be published for data that is to be protected."
@@ -88,7 +91,7 @@ class Method:
         return float("inf") if self.expected is None else self.expected
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """Methods for one query, policy and loss, the best first.
 
@@ -169,6 +172,22 @@ class Comparison:
         warnings = [*([CUT_SHORT] if self.cut_short else []), *([PUBLIC_ONLY] if self.runs else [])]
         return "\n".join([*warnings, first, *text, *self._better()])
 
+    def __repr__(self) -> str:
+        return f"Comparison({len(self.methods)} methods, {self.loss}, best: {self.best.name!r})"
+
+    def _repr_html_(self) -> str:
+        from policygraph.markup import notebook, table, tag
+
+        kinds = ["expected", *(["measured"] if self.runs else [])]
+        rows = [[m.name, *(_root(getattr(m, kind)) for kind in kinds), m.note] for m in self.methods]
+        head = ["method", *(f"{kind} error" for kind in kinds), "note"]
+        return notebook(
+            f"Comparison at {self.loss}: root mean squared error of an answer",
+            tag("p", PUBLIC_ONLY, class_="warning") if self.runs else None,
+            table(head, rows, numbers=range(1, 1 + len(kinds))),
+            [tag("p", line) for line in self._better()],
+        )
+
     def _better(self) -> list[str]:
         """What a reader who sees that another method is expected to beat ``auto`` wants to know."""
         known = {m.name: m.expected for m in self.methods if m.expected is not None}
@@ -178,38 +197,175 @@ class Comparison:
             return []
         return [f"{least!r} is expected to be better than what auto takes: ask for it by name. {self.why}"]
 
-    def plot(self, target: str | Path) -> None:
-        """Draw the errors as bars into a picture file.
+    def plot(self, target: str | Path | None = None) -> Any:
+        """Draw the errors as bars: the root of the mean squared error, in units of the answers (people, for counts).
+
+        Parameters
+        ----------
+        target
+            A picture file; None only returns the figure, which notebooks show.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
 
         Raises
         ------
         InputError
             When matplotlib is missing, or the file cannot be a picture.
         """
-        from policygraph.model.graphs.drawing import check_picture
-
-        check_picture(target)
-        from matplotlib.figure import Figure
+        from policygraph.pictures import MARK, SOFT, blank, keep, label, quiet, thousands, wrapped
 
         shown = [m for m in self.methods if m.expected is not None or m.measured is not None]
-        figure = Figure(figsize=(8, 1.2 + 0.5 * len(shown)), layout="constrained")
+        figure = blank(8.5, 1.3 + (0.5 if self.runs else 0.36) * len(shown), target)
         axes = figure.subplots()
         at = np.arange(len(shown), dtype=np.float64)
-        sides = [("expected", -0.2 if self.runs else 0.0)] + ([("measured", 0.2)] if self.runs else [])
-        for kind, shift in sides:
-            values = [getattr(m, kind) for m in shown]
-            there = [k for k, value in enumerate(values) if value]
-            bars = axes.barh(at[there] + shift, [values[k] for k in there], height=0.38, label=kind)
-            axes.bar_label(bars, [f"{values[k]:.3g}" for k in there], padding=3, fontsize=8)
-        axes.set_yticks(at, [m.name for m in shown])
+        sides = [("expected", -0.2 if self.runs else 0.0, MARK)]
+        sides += [("measured", 0.2, "#d08a2e")] if self.runs else []
+        largest, smallest = 0.0, np.inf
+        for kind, shift, colour in sides:
+            values = [None if getattr(m, kind) is None else np.sqrt(getattr(m, kind)) for m in shown]
+            there = [k for k, value in enumerate(values) if value is not None]
+            sizes = [float(values[k] or 0.0) for k in there]
+            largest = max([largest, *sizes])
+            smallest = min([smallest, *(size for size in sizes if size > 0)])
+            height = 0.38 if self.runs else 0.66
+            bars = axes.barh(at[there] + shift, sizes, height=height, label=kind, color=colour)
+            axes.bar_label(
+                bars,
+                [f"{size:,.0f}" if size >= 100 else f"{size:.3g}" for size in sizes],
+                padding=3,
+                fontsize=8.5,
+            )
+        axes.set_yticks(at, [label(m.name, 44) for m in shown])
         axes.invert_yaxis()
-        axes.set_xscale("log")
-        axes.set_xlabel(f"mean squared error of an answer at {self.loss}")
-        axes.margins(x=0.12)
+        # Bars have a zero, and a logarithm has none: only where the short ones would not be seen.
+        wide = largest > LOG_FROM * smallest
+        if wide:
+            axes.set_xscale("log")
+        axes.set_xlabel(
+            "root mean squared error of an answer" + (", logarithmic" if wide else ""), color=SOFT, fontsize=9
+        )
+        axes.set_title(wrapped(f"Error at {self.loss}", 70), fontsize=10.5, loc="left")
+        axes.margins(x=0.14)
+        quiet(axes)
+        thousands(axes.xaxis, logarithmic=wide)
         if self.runs:
-            axes.legend()
-        with replacing(target) as draft:
-            figure.savefig(draft)
+            figure.legend(loc="outside lower right", frameon=False, ncols=2, fontsize=9)
+        return keep(figure, target)
+
+
+@dataclass(frozen=True, repr=False)
+class LossSweep:
+    """The same comparison at several losses.
+
+    Attributes
+    ----------
+    comparisons
+        One for each loss, in the order in which they were given; also by position, ``sweep[0]``.
+    """
+
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """Methods in the order of the first comparison."""
+        return [method.name for method in self.comparisons[0].methods]
+
+    def __len__(self) -> int:
+        return len(self.comparisons)
+
+    def __getitem__(self, at: int) -> Comparison:
+        return self.comparisons[at]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain form."""
+        return {"comparisons": [each.to_dict() for each in self.comparisons]}
+
+    def table(self) -> Any:
+        """All lines as an Arrow table, with the loss in the first column."""
+        import pyarrow as pa
+
+        pieces = []
+        for each in self.comparisons:
+            lines = each.table()
+            pieces.append(lines.add_column(0, "loss", pa.array([str(each.loss)] * len(lines))))
+        return pa.concat_tables(pieces)
+
+    def errors(self, name: str) -> list[float | None]:
+        """Root of the mean squared error of a method at each loss: measured where data were given, else expected."""
+        lines = [each[name] for each in self.comparisons]
+        return [None if not isfinite(line.figure) else line.figure**0.5 for line in lines]
+
+    def _rows(self) -> tuple[list[str], list[list[str]]]:
+        head = ["method", *(str(each.loss) for each in self.comparisons)]
+        return head, [[name, *map(_figure, self.errors(name))] for name in self.names]
+
+    def __str__(self) -> str:
+        head, rows = self._rows()
+        wide = [max(len(row[at]) for row in [head, *rows]) for at in range(len(head))]
+        text = [
+            "  ".join(cell.ljust(w) for cell, w in zip(row, wide, strict=True)).rstrip()
+            for row in [head, *rows]
+        ]
+        lead = [PUBLIC_ONLY] if self[0].runs else []
+        return "\n".join([*lead, "Root mean squared error of an answer.", *text])
+
+    def __repr__(self) -> str:
+        return f"LossSweep({len(self.names)} methods at {', '.join(str(each.loss) for each in self.comparisons)})"
+
+    def _repr_html_(self) -> str:
+        from policygraph.markup import notebook, table, tag
+
+        head, rows = self._rows()
+        warning = tag("p", PUBLIC_ONLY, class_="warning") if self[0].runs else None
+        made = table(head, rows, numbers=range(1, len(head)))
+        return notebook("Root mean squared error of an answer", warning, made)
+
+    def plot(self, target: str | Path | None = None) -> Any:
+        """Draw the error of each method against the loss, on logarithmic axes, on which noise for a loss is a straight line.
+
+        Parameters
+        ----------
+        target
+            A picture file; None only returns the figure, which notebooks show.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from policygraph.pictures import SOFT, blank, keep, label, quiet, thousands
+
+        figure = blank(8.5, 4.4, target)
+        axes = figure.subplots()
+        losses = [float(each.loss.value) for each in self.comparisons]
+        marks = "os^Dv<>pP*X"
+        # Methods that are the same everywhere are one line, which names them all.
+        together: dict[tuple[tuple[float, float], ...], list[str]] = {}
+        for name in self.names:
+            known = [(x, y) for x, y in zip(losses, self.errors(name), strict=True) if y]
+            if known:
+                together.setdefault(tuple(sorted(known)), []).append(name)
+        for at, (line, names) in enumerate(together.items()):
+            mark = f"-{marks[at % len(marks)]}"
+            axes.plot(*zip(*line, strict=True), mark, lw=1.4, ms=5, label=label(", ".join(names), 32))
+        axes.set(xscale="log", yscale="log")
+        axes.set_xlabel(self[0].loss.to_json()["kind"], color=SOFT, fontsize=9)
+        axes.set_ylabel("root mean squared error of an answer", color=SOFT, fontsize=9)
+        quiet(axes)
+        for axis in (axes.xaxis, axes.yaxis):
+            thousands(axis, logarithmic=True)
+        axes.set_xticks(losses, [f"{loss:.3g}" for loss in losses])
+        figure.legend(loc="outside right upper", frameon=False, fontsize=9)
+        return keep(figure, target)
+
+
+def _root(value: float | None) -> str:
+    return _figure(None if value is None else value**0.5)
+
+
+def _figure(size: float | None) -> str:
+    return "-" if size is None else f"{size:,.0f}" if size >= 1000 else f"{size:.3g}"
 
 
 def _shown(value: float | None, spread: float | None = None) -> str:
@@ -274,7 +430,7 @@ def named_mechanism(
         check_alone(name)
         if cube is None:
             return nonnegative_mechanism(query, policy)
-        return Cube(**{**cube, "nonnegative": True})
+        return Cube(**{**cube, "nonnegative": cube.get("nonnegative") or True})
     if name is None:
         return "auto" if cube is None else Cube(**cube)
     if name == "auto":
@@ -313,6 +469,7 @@ def _unknown(names: list[str], known: Mapping[str, Mechanism]) -> InputError:
     )
 
 
+@overload
 def compare(
     query: Query,
     policy: Policy,
@@ -327,10 +484,54 @@ def compare(
     seed: int | str = 0,
     columns: Mapping[str, str] | None = None,
     edges: Mapping[str, str] | None = None,
+    engine: Any = None,
     cube: Mapping[str, Any] | None = None,
     progress: Callable[[str], None] | None = None,
     time_limit: float | None = None,
-) -> Comparison:
+) -> Comparison: ...
+
+
+@overload
+def compare(
+    query: Query,
+    policy: Policy,
+    loss: None = None,
+    methods: Mapping[str, Mechanism] | Sequence[str] | None = None,
+    data: Any = None,
+    *,
+    epsilon: Many | None = None,
+    rho: Many | None = None,
+    delta: Exact | None = None,
+    runs: int = 10,
+    seed: int | str = 0,
+    columns: Mapping[str, str] | None = None,
+    edges: Mapping[str, str] | None = None,
+    engine: Any = None,
+    cube: Mapping[str, Any] | None = None,
+    progress: Callable[[str], None] | None = None,
+    time_limit: float | None = None,
+) -> LossSweep: ...
+
+
+def compare(
+    query: Query,
+    policy: Policy,
+    loss: Loss | None = None,
+    methods: Mapping[str, Mechanism] | Sequence[str] | None = None,
+    data: Any = None,
+    *,
+    epsilon: Exact | Many | None = None,
+    rho: Exact | Many | None = None,
+    delta: Exact | None = None,
+    runs: int = 10,
+    seed: int | str = 0,
+    columns: Mapping[str, str] | None = None,
+    edges: Mapping[str, str] | None = None,
+    engine: Any = None,
+    cube: Mapping[str, Any] | None = None,
+    progress: Callable[[str], None] | None = None,
+    time_limit: float | None = None,
+) -> Comparison | LossSweep:
     """Compare mechanisms by their expected errors and, on public or simulated data, by measured errors.
 
     Parameters
@@ -344,12 +545,12 @@ def compare(
     data
         PUBLIC OR SIMULATED data, anything that :func:`policygraph.release` takes: measured errors are neither noised nor charged.
     epsilon, rho, delta
-        The loss as numbers, in place of ``loss``.
+        The loss as numbers, in place of ``loss``. A list of epsilons, or of rhos, compares at each of them.
     runs
         How often each mechanism is run on the data.
     seed
         Of the noise of these runs, which is repeatable and therefore not private.
-    columns, edges
+    columns, edges, engine
         How to read the data; as for :func:`policygraph.release`.
     cube
         Arguments of ``pg.Cube`` for the method ``"cube"``, as a policy file has them.
@@ -360,8 +561,8 @@ def compare(
 
     Returns
     -------
-    Comparison
-        A table (``print``, ``to_dict``, ``table``) and a plot.
+    Comparison or LossSweep
+        A table (``print``, ``to_dict``, ``table``) and a plot; a :class:`LossSweep` for a list of losses.
 
     Examples
     --------
@@ -375,14 +576,43 @@ def compare(
     edges         391.8     noise on the edges of the policy graph
     tree          1361      tree of 16 over the prefix sums along age
     every answer  2e+06     sensitivity 100
+
+    >>> print(compare(pg.queries.identity(domain), policy, methods=["every answer", "edges"], epsilon=["0.1", 1]))
+    Root mean squared error of an answer.
+    method        epsilon = 0.1  epsilon = 1
+    edges         19.9           1.91
+    every answer  28.3           2.8
     """
+    if isinstance(epsilon, (list, tuple)) or isinstance(rho, (list, tuple)):
+        return _swept(
+            epsilon,
+            rho,
+            lambda one, other: compare(
+                query,
+                policy,
+                loss,
+                methods,
+                data,
+                epsilon=one,
+                rho=other,
+                delta=delta,
+                runs=runs,
+                seed=seed,
+                columns=columns,
+                edges=edges,
+                engine=engine,
+                cube=cube,
+                progress=progress,
+            ),
+            time_limit,
+        )
     check_kinds(query, policy, released=True)
     spent = _loss(loss, epsilon, rho, delta)
     tell = progress or (lambda stage: None)
     chosen = _named(methods, standard_methods(query, policy, spent, cube))
     if not isinstance(runs, int) or isinstance(runs, bool) or runs < 1:
         raise InputError(f"runs={runs!r}: expected a whole number >= 1.", code="compare.runs", value=runs)
-    counts = None if data is None else _counts(data, query, policy, columns, edges)
+    counts = None if data is None else _counts(data, query, policy, columns, edges, engine)
     made, why = [], ""
     with shared_proofs(time_limit) as proofs:
         for at, (name, make) in enumerate(chosen, 1):
@@ -397,6 +627,24 @@ def compare(
             f"none of the methods applies; {rows[0].name}: {rows[0].note}", code="compare.none"
         )
     return Comparison(tuple(rows), spent, 0 if counts is None else runs, proofs.cut_short, why)
+
+
+def _swept(
+    epsilon: Any,
+    rho: Any,
+    run: Callable[[Exact | None, Exact | None], Comparison],
+    time_limit: float | None,
+) -> LossSweep:
+    """The comparison at each loss; what is proved for one serves the others."""
+    given = [each for each in (epsilon, rho) if each is not None]
+    if len(given) != 1 or not given[0]:
+        raise InputError(
+            f"epsilon={epsilon!r}, rho={rho!r}: expected one list of at least one loss.",
+            code="compare.losses",
+            value=given,
+        )
+    with shared_proofs(time_limit):
+        return LossSweep(tuple(run(each, None) if rho is None else run(None, each) for each in given[0]))
 
 
 def _loss(loss: Any, epsilon: Exact | None, rho: Exact | None, delta: Exact | None) -> Loss:
@@ -439,8 +687,9 @@ def _counts(
     policy: Policy,
     columns: Mapping[str, str] | None,
     edges: Mapping[str, str] | None,
+    engine: Any,
 ) -> Ints:
-    counts = read_data(data, policy, columns, edges)
+    counts = read_data(data, policy, columns, edges, engine)
     query.check_domain(counts.domain)
     table = counts.vector()
     policy.check_table(table)

@@ -1,4 +1,4 @@
-"""Text and JSON that somebody else wrote. Owns ``read_text`` and ``parse_json``.
+"""Text and JSON that somebody else wrote. Owns ``read_text``, ``read_bytes`` and ``parse_json``.
 
 Both raise a ``ValueError`` or an ``OSError`` whose text fits into a message; the caller knows what the document should have
 been, and gives the error its code.
@@ -48,13 +48,27 @@ def read_text(path: str | os.PathLike[str]) -> str:
     >>> read_text(path)
     'one\ntwo'
     """
-    raw = _read(path, MOST_BYTES + 1)
-    if len(raw) > MOST_BYTES:
-        raise ValueError("it has more than 256 MiB")
+    raw = read_bytes(path)
     try:
         return raw.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as cause:
         raise ValueError(f"it is not UTF-8 text (byte {cause.start})") from cause
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """Read a whole file.
+
+    Raises
+    ------
+    OSError
+        If it cannot be opened or read, or is a pipe into which nobody writes.
+    ValueError
+        If it is larger than 256 MiB, or its path has a null character.
+    """
+    raw = _read(path, MOST_BYTES + 1)
+    if len(raw) > MOST_BYTES:
+        raise ValueError("it has more than 256 MiB")
+    return raw
 
 
 def _read(path: str | os.PathLike[str], most: int) -> bytes:

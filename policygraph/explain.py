@@ -14,10 +14,13 @@ from policygraph.effort import SECOND
 from policygraph.errors import PolicyGraphError
 from policygraph.exact import show
 from policygraph.model.domain import Network
+from policygraph.model.families import Families
+from policygraph.model.grouped import Grouped, records_of
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.measures import MeasureQuery
 from policygraph.model.system import describe
+from policygraph.model.units import Unit
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.proofs import CUT_SHORT, proved, shared_proofs
 
@@ -25,7 +28,7 @@ EACH = 20 * SECOND
 """Units of work for each sensitivity of an explanation: it compares many policies, and says where it has a bound only."""
 
 
-def summary(policy: Policy, query: Query) -> str:
+def summary(policy: Policy | Grouped, query: Query) -> str:
     """Say what a policy hides, what is public and what is released, in a few lines.
 
     Examples
@@ -40,10 +43,10 @@ def summary(policy: Policy, query: Query) -> str:
     Released: sex x age
     """
     rows = [
-        ("Data", _data(policy)),
-        ("Public", _public(policy)),
-        ("Hidden", _hidden(policy)),
-        ("Released", _released(query)),
+        ("Data", data_words(policy)),
+        ("Public", public_words(policy)),
+        ("Hidden", hidden_words(policy)),
+        ("Released", released_words(query)),
     ]
     if isinstance(query, MeasureQuery):
         rows.insert(3, ("Measure", f"{query.measure}; its values are secret, too"))
@@ -53,11 +56,12 @@ def summary(policy: Policy, query: Query) -> str:
     return "\n".join(f"{name + ':':<9} {text}" for name, text in rows)
 
 
-def _record(policy: Policy) -> str:
+def _record(policy: Policy | Grouped) -> str:
     return "edge" if isinstance(policy.domain, Network) else "record"
 
 
-def _data(policy: Policy) -> str:
+def data_words(policy: Policy | Grouped) -> str:
+    """What the records are."""
     domain = policy.domain
     if isinstance(domain, Network):
         kind = "directed" if domain.directed else "undirected"
@@ -68,11 +72,18 @@ def _data(policy: Policy) -> str:
     return f"a table of records over {parts}; {domain.size:,} cells"
 
 
-def _public(policy: Policy) -> str:
-    return ", ".join(describe(fact, policy.domain) for fact in policy.constraints) or "nothing but the domain"
+def public_words(policy: Policy | Grouped) -> str:
+    """What everybody knows."""
+    facts = ", ".join(describe(fact, policy.domain) for fact in records_of(policy).constraints)
+    return facts or "nothing but the domain"
 
 
-def _hidden(policy: Policy) -> str:
+def hidden_words(policy: Policy | Grouped) -> str:
+    """What nobody must learn."""
+    if isinstance(policy, Unit):
+        return unit_words(policy)
+    if isinstance(policy, Families):
+        return f"a whole family of {policy.words}, which share their value and change together, as if it were one record: {hidden_words(policy.records)}"
     record = _record(policy)
     if policy.definition == "edges" and policy.graph is not None:
         said = policy.graph.describe()
@@ -101,7 +112,22 @@ def _hidden(policy: Policy) -> str:
     return text
 
 
-def _released(query: Query) -> str:
+def unit_words(policy: Unit) -> str:
+    """What nobody must learn of a unit."""
+    if policy.records.graph is None:
+        said = f"everything of one {policy.column}: whether the {policy.column} is in the data, and with which records ({policy.words} count)"
+    else:
+        said = f"the records of one {policy.column} all together ({policy.words}): of each of them, {hidden_words(policy.moves_of_records)}"
+    left = (
+        "records beyond that are left out before counting"
+        if policy.enforced
+        else "data with more are refused"
+    )
+    return f"{said}; {left}" + (f"; {policy.larger_words}" if policy.larger_words else "")
+
+
+def released_words(query: Query) -> str:
+    """What is published."""
     names = [part.name for part in query.parts]
     shown = ", ".join(names[:6])
     return shown if len(names) <= 6 else f"{shown} and {len(names) - 6} more tables"
@@ -120,7 +146,7 @@ class Alternative:
 class Explanation:
     """A policy explained: certificate, expected noise, and what each public fact and each strength costs."""
 
-    policy: Policy
+    policy: Policy | Grouped
     query: Query
     certificate: Sensitivity
     single: Fraction
@@ -169,6 +195,10 @@ class Explanation:
             **({"cut_short": True} if self.cut_short else {}),
         }
 
+    def _sharper(self) -> bool:
+        found = [each.result for each in self.strengths if each.result is not None]
+        return any(each.exact or each.value < self.certificate.value for each in found)
+
     def __str__(self) -> str:
         value, eps = self.certificate.value, show(self.epsilon)
         lines = [CUT_SHORT] if self.cut_short else []
@@ -180,8 +210,8 @@ class Explanation:
         )
         if not self.certificate.exact:
             lines.append(
-                f"This is a bound: the truth lies between {show(self.certificate.lower)} and {show(value)}, so the noise may be larger than "
-                "needed. A promise from the list below has a sharper value."
+                f"This is a bound: the truth lies between {show(self.certificate.lower)} and {show(value)}, so the noise may be larger than needed."
+                + (" A promise from the list below has a sharper value." if self._sharper() else "")
             )
         if self.without:
             lines += ["", "What each public fact costs (the sensitivity if it were not public):"]
@@ -204,7 +234,7 @@ def _line(alternative: Alternative, value: Fraction) -> str:
 
 def explain(
     query: Query,
-    policy: Policy,
+    policy: Policy | Grouped,
     *,
     epsilon: Fraction = Fraction(1),
     effort: int | None = None,
@@ -243,7 +273,7 @@ def explain(
 
 def _explained(
     query: Query,
-    policy: Policy,
+    policy: Policy | Grouped,
     epsilon: Fraction,
     work: int,
     progress: Callable[[str], None] | None,
@@ -253,13 +283,27 @@ def _explained(
     certificate = proved(query, policy, work=work)
     record = _record(policy)
 
-    def attempt(change: str, other: Policy) -> Alternative:
+    def attempt(change: str, other: Policy | Grouped) -> Alternative:
         tell(f"computing the sensitivity: {change}")
         try:
             return Alternative(change, proved(query, other, work=work))
         except PolicyGraphError as refusal:
             return Alternative(change, None, str(refusal))
 
+    if isinstance(policy, Grouped):
+        records, families = policy.records, policy
+        without = tuple(
+            attempt(describe(fact, policy.domain), families.over(records.without(fact)))
+            for fact in records.constraints
+        )
+        word = "families" if isinstance(policy, Families) else "units"
+        alone = [attempt(f"single records instead of {word}", records)]
+        if isinstance(policy, Unit) and policy.at_most > 1:
+            half = policy.at_most // 2
+            fewer = Unit(records, policy.column, half, policy.per_cell and min(half, policy.per_cell))
+            alone.append(attempt(f"at most {half} record{'s' * (half != 1)} of one {policy.column}", fewer))
+        single = proved(query, Policy(policy.domain), work=work).value
+        return Explanation(policy, query, certificate, single, epsilon, without, tuple(alone))
     without = tuple(
         attempt(describe(fact, policy.domain), policy.without(fact)) for fact in policy.constraints
     )
@@ -275,14 +319,14 @@ def _explained(
             ),
         )
     if policy.definition == "blowfish":
-        alone = Policy(policy.domain, None, policy.constraints, unknown=policy.unknown)
+        induced = Policy(policy.domain, None, policy.constraints, unknown=policy.unknown)
         strengths = (
             *(
                 attempt(f"at most {cap} {record}s change", policy.with_strength("worst-case", cap))
                 for cap in (2, 3)
                 if policy.at_most_records is None
             ),
-            attempt("induced neighbours instead of the policy graph", alone),
+            attempt("induced neighbours instead of the policy graph", induced),
         )
     single = proved(query, Policy(policy.domain), work=work).value
     return Explanation(policy, query, certificate, single, epsilon, without, strengths)

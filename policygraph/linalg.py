@@ -32,6 +32,7 @@ __all__ = [
     "primitive",
     "rank",
     "read_integers",
+    "read_only",
     "small_fraction",
 ]
 
@@ -131,6 +132,24 @@ def read_integers(
             value = int(value)
         flat[position] = value
     return out
+
+
+def read_only(matrix: Any) -> Any:
+    """Forbid writing into an array, or into the arrays of a sparse matrix, and return it.
+
+    Sensitivities, fingerprints and certificates of a policy or a query are computed once and kept: the numbers that they
+    were computed from must stay as they are.
+
+    Examples
+    --------
+    >>> read_only(np.arange(3))[0] = 5
+    Traceback (most recent call last):
+    ValueError: assignment destination is read-only
+    """
+    parts = [matrix] if isinstance(matrix, np.ndarray) else [matrix.data, matrix.indices, matrix.indptr]
+    for part in parts:
+        part.setflags(write=False)
+    return matrix
 
 
 def elimination(rows: int, columns: int) -> int:

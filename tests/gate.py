@@ -8,7 +8,7 @@ from policygraph.curator.histogram import Histogram
 from policygraph.curator.runners.partitioned import choose
 from policygraph.model.domain import Domain
 
-__all__ = ["chosen", "noisy", "noisy_many"]
+__all__ = ["chosen", "chosen_many", "noisy", "noisy_many"]
 
 
 def noisy(ready, table, rng):
@@ -18,4 +18,9 @@ def noisy(ready, table, rng):
 
 def chosen(chooser, counts, rng):
     """One partition of a chooser."""
-    return choose(chooser, Histogram.of(Domain({"cell": chooser.size}), counts), rng)[0]
+    return chosen_many(chooser, counts, 1, rng)[0]
+
+
+def chosen_many(chooser, counts, n, rng):
+    """Independent partitions of a chooser, whose scores are computed once."""
+    return choose(chooser, Histogram.of(Domain({"cell": chooser.size}), counts), rng, n)

@@ -6,6 +6,7 @@ import os
 import pwd
 import shutil
 import subprocess
+import sys
 import tempfile
 from glob import glob
 from pathlib import Path
@@ -126,6 +127,7 @@ def spark_session() -> Any:
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.driver.memory": "1g",
     }
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)

@@ -221,8 +221,10 @@ def test_commands_and_their_options_exist(page: Path, words: list[str]) -> None:
     from policygraph.cli.app import app
 
     command, rest = typer.main.get_command(app), words[1:]
+    # Options of the application, such as --log, may stand anywhere.
+    everywhere = {option for parameter in command.params for option in parameter.opts}
     while hasattr(command, "commands"):
         assert rest[0] in command.commands
         command, rest = command.commands[rest[0]], rest[1:]
-    known = {option for parameter in command.params for option in parameter.opts}
+    known = everywhere | {option for parameter in command.params for option in parameter.opts}
     assert [word for word in rest if word.startswith("-") and word not in known] == []

@@ -25,10 +25,13 @@ from policygraph.errors import InputError, PolicyGraphError
 from policygraph.exact import Exact, show
 from policygraph.model.constraints import Constraint, Cuboid, Degrees, Total
 from policygraph.model.domain import Network
+from policygraph.model.families import Families
+from policygraph.model.grouped import Grouped, records_of
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
-from policygraph.model.queries.network_statistics import NetworkStatistic
+from policygraph.model.queries.statistics import NonlinearQuery
 from policygraph.model.system import describe
+from policygraph.model.units import Unit
 from policygraph.output import replacing
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.proofs import CUT_SHORT, proved, shared_proofs
@@ -91,8 +94,8 @@ class Further:
         if self.noise is None:
             return f"{self.fact}: needs noise where none is needed now{told}"
         if not found.exact:
-            least = self.noise * found.lower / found.value
-            return f"{self.fact}: needs {float(least):.3g} to {float(self.noise):.3g} times the noise of now{told}"
+            least = f"{float(self.noise * found.lower / found.value):.3g} to" if found.lower else "at most"
+            return f"{self.fact}: needs {least} {float(self.noise):.3g} times the noise of now{told}"
         cost = "the same noise" if self.noise == 1 else f"{float(self.noise):.3g} times the noise of now"
         return f"{self.fact}: needs {cost}{told}"
 
@@ -124,7 +127,7 @@ class Attack:
     """
 
     query: Query
-    policy: Policy
+    policy: Policy | Grouped
     losses: EffectiveEpsilon
     plain_deviation: float | None
     policy_deviation: float | None
@@ -187,20 +190,17 @@ class Attack:
 
     def __str__(self) -> str:
         losses = self.losses
+        word, sure = self._sure()
         most = "" if losses.exact else "up to "
         lines = [CUT_SHORT] if self.cut_short else []
         lines += [
-            f"What somebody learns who knows: {', '.join(describe(f, self.policy.domain) for f in self.policy.constraints[:6])}"
-            + (
-                f" and {len(self.policy.constraints) - 6} more facts"
-                if len(self.policy.constraints) > 6
-                else ""
-            ),
+            f"What somebody learns who knows: {_knowledge(self.policy)}",
             "",
             f"Plain differential privacy at epsilon = {show(losses.epsilon)} (noise for {_plainly(self.policy)}; facts not considered):",
             f"  really loses {most}epsilon = {show(losses.without_facts)}"
-            + ("" if losses.exact else f", and at least {show(losses.without_facts_lower)}")
-            + f": from 50 : 50 this person can become {_percent(certainty(losses.without_facts_lower))} sure which of two data sets is the true one.",
+            + (f", and at least {show(losses.without_facts_lower)}" if word == "at least " else "")
+            + f": from 50 : 50 this person can become {'at most ' if word == 'at most ' else ''}{_percent(certainty(sure))} sure which of two data sets is the true one."
+            + (" How much of this is really lost was not found." if word == "at most " else ""),
             *self._estimate("  ", self.plain_deviation),
             "",
             f"Under this policy at epsilon = {show(losses.epsilon)}:",
@@ -214,7 +214,7 @@ class Attack:
             before, after = losses.known.witness.before, losses.known.witness.after
             lines += [
                 "",
-                "Two data sets with the same public facts that must look alike:",
+                f"Two data sets {'with the same public facts ' if records_of(self.policy).constraints else ''}that must look alike:",
                 f"  {losses.known._show_table(before)}",
                 f"  {losses.known._show_table(after)}",
             ]
@@ -235,6 +235,14 @@ class Attack:
             lines += ["", self.note]
         return "\n".join(lines)
 
+    def _sure(self) -> tuple[str, Fraction]:
+        """The loss of a plain release that is told: the true one, what it loses at least, or at most where no pair of data sets was found."""
+        losses = self.losses
+        if losses.exact:
+            return "", losses.without_facts
+        least = losses.without_facts_lower
+        return ("at least ", least) if least else ("at most ", losses.without_facts)
+
     def _estimate(self, indent: str, deviation: float | None) -> list[str]:
         if deviation is None or self.cell is None or not isfinite(deviation):
             return []
@@ -252,7 +260,7 @@ class Attack:
         InputError
             When matplotlib is missing, or the file cannot be a picture.
         """
-        from policygraph.model.graphs.drawing import check_picture
+        from policygraph.pictures import check_picture
 
         check_picture(target)
         from matplotlib.figure import Figure
@@ -261,22 +269,19 @@ class Attack:
         figure = Figure(figsize=(11, 4.2), layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=[1, 1.25])
         losses = self.losses
+        told, plain = self._sure()
         bars = [
-            ("plain noise,\nas promised", certainty(losses.epsilon), "#95a5a6", losses.epsilon),
-            (
-                "plain noise, against\nwho knows the facts",
-                certainty(losses.without_facts_lower),
-                red,
-                losses.without_facts_lower,
-            ),
-            ("under this policy", certainty(losses.with_facts), green, losses.with_facts),
+            ("plain noise,\nas promised", "", "#95a5a6", losses.epsilon),
+            ("plain noise, against\nwho knows the facts", told, red, plain),
+            ("under this policy", "", green, losses.with_facts),
         ]
-        for at, (_, sure, colour, loss) in enumerate(bars):
+        for at, (_, word, colour, loss) in enumerate(bars):
+            sure = certainty(loss)
             left.bar(at, 100 * sure - 50, bottom=50, color=colour, width=0.62)
             left.text(
                 at,
                 100 * sure + 0.8,
-                f"{_percent(sure)}\nε = {show(loss) if len(show(loss)) < 9 else format(float(loss), '.4g')}",
+                f"{word}{_percent(sure)}\nε = {show(loss) if len(show(loss)) < 9 else format(float(loss), '.4g')}",
                 ha="center",
                 va="bottom",
             )
@@ -321,25 +326,37 @@ class Attack:
         axes.legend(loc="upper right", frameon=False)
 
 
+def _knowledge(policy: Policy | Grouped) -> str:
+    """What the attacker knows, in words."""
+    facts = records_of(policy).constraints
+    words = [describe(fact, policy.domain) for fact in facts[:6]]
+    if isinstance(policy, Families):
+        words.insert(0, f"that families of {policy.words} change together")
+    elif isinstance(policy, Unit):
+        words.insert(0, f"that {policy.step_words}")
+    return ", ".join(words) + (f" and {len(facts) - 6} more facts" if len(facts) > 6 else "")
+
+
 def _percent(share: float) -> str:
     """A probability for people: never rounded up to certainty."""
     return f"{100 * share:.1f} %" if share < 0.999 else "more than 99.9 %"
 
 
-def _plainly(policy: Policy) -> str:
-    if policy.graph is not None:
+def _plainly(policy: Policy | Grouped) -> str:
+    if records_of(policy).graph is not None:
         return "one record along the policy graph"
     return f"one {'edge' if isinstance(policy.domain, Network) else 'record'} more or less"
 
 
 def attack(
     query: Query,
-    policy: Policy,
+    policy: Policy | Grouped,
     epsilon: Exact,
     data: Any = None,
     *,
     columns: Any = None,
     edges: Any = None,
+    engine: Any = None,
     time_limit: float | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Attack:
@@ -353,7 +370,7 @@ def attack(
         The loss of both releases, Laplace noise on every answer.
     data
         For the curator: the data, to look for facts that nobody stated. What is found has no noise and is not to be published.
-    columns, edges
+    columns, edges, engine
         How to read the data; as for :func:`policygraph.release`.
     time_limit
         Seconds for all searches, where a limit in time is wanted; a result that it cut short says so.
@@ -387,7 +404,7 @@ def attack(
     is shown. An attacker may do better than a linear estimate, never worse.
     """
     check_facts(policy)
-    if isinstance(query, NetworkStatistic) or query.needs_values:
+    if isinstance(query, NonlinearQuery) or query.needs_values:
         raise InputError(
             f"{query!r} is no linear query of counts: expected tables, ranges or edges.",
             code="attacks.queries",
@@ -398,22 +415,22 @@ def attack(
         from policygraph.curator.counting import read_data
 
         tell("counting the records")
-        counts = read_data(data, policy, columns, edges)
+        counts = read_data(data, records_of(policy), columns, edges, engine)
     with shared_proofs(time_limit) as proofs:
         tell("computing the sensitivity")
         losses = effective_epsilon(query, policy, epsilon)
         tell("estimating the cells")
-        plain, under, cell, known, note = _estimates(query, policy, losses)
+        plain, under, cell, known, note = best_known_cell(query, policy, losses)
         further = tuple(_further(query, policy, losses, tell))
     unstated = None
     if counts is not None:
         tell("looking for facts that nobody stated")
-        unstated = tuple(unstated_facts(policy, counts))
+        unstated = tuple(unstated_facts(records_of(policy), counts))
     return Attack(query, policy, losses, plain, under, cell, known, further, unstated, note, proofs.cut_short)
 
 
-def _estimates(
-    query: Query, policy: Policy, losses: EffectiveEpsilon
+def best_known_cell(
+    query: Query, policy: Policy | Grouped, losses: EffectiveEpsilon
 ) -> tuple[float | None, float | None, int | None, int, str]:
     """Deviation of the best-known open cell from both releases, the cell, and how many cells the facts determine."""
     scale = losses.plain.value / query.unit / losses.epsilon
@@ -427,7 +444,7 @@ def _estimates(
         )
     noise = Noise("Laplace", scale, 2 * float(scale) ** 2, 0)
     try:
-        found = reconstruct(policy, query, noise)
+        found = reconstruct(records_of(policy), query, noise)
         variances = found.variance([0]) if found.uniform else found.variance()
     except PolicyGraphError as refusal:
         return None, None, None, 0, f"The best linear estimate was not computed: {refusal}"
@@ -470,20 +487,25 @@ def _stated(policy: Policy, fact: Constraint) -> bool:
     return any(each is fact for each in both.system.redundant) or fact in policy.constraints
 
 
-def _further(query: Query, policy: Policy, losses: EffectiveEpsilon, tell: Callable[[str], None]) -> Any:
-    for fact in _candidates(policy):
+def _further(
+    query: Query, policy: Policy | Grouped, losses: EffectiveEpsilon, tell: Callable[[str], None]
+) -> Any:
+    now = records_of(policy)
+    if isinstance(policy, Unit) or (isinstance(policy, Families) and not policy.exactly):
+        return  # no bound is proved for any of them
+    for fact in _candidates(now):
         name = describe(fact, policy.domain)
         tell(f"if {name} were public, too")
         more = Policy(
             policy.domain,
-            policy.graph,
-            [*policy.constraints, fact],
-            policy.strength,
-            policy.at_most_records,
-            policy.unknown,
+            now.graph,
+            [*now.constraints, fact],
+            now.strength,
+            now.at_most_records,
+            now.unknown,
         )
         try:
-            found = proved(query, more, work=EACH)
+            found = proved(query, policy.over(more) if isinstance(policy, Grouped) else more, work=EACH)
         except PolicyGraphError as refusal:
             yield Further(name, None, None, None, str(refusal))
             continue

@@ -22,6 +22,7 @@ from policygraph.errors import InputError, RefusedError
 from policygraph.exact import Exact, as_fraction, show
 from policygraph.mechanisms.base import Calibrated
 from policygraph.mechanisms.exponential.mechanism import list_tables
+from policygraph.model.grouped import Grouped, records_of
 from policygraph.model.loss import Epsilon
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
@@ -110,7 +111,7 @@ class EffectiveEpsilon:
 
 
 def effective_epsilon(
-    query: Query, policy: Policy, epsilon: Exact, *, work: int | None = None
+    query: Query, policy: Policy | Grouped, epsilon: Exact, *, work: int | None = None
 ) -> EffectiveEpsilon:
     """The loss that a release calibrated without the public facts really has against somebody who knows them.
 
@@ -161,6 +162,8 @@ def effective_epsilon(
 
 def check_facts(policy: Any) -> None:
     """Refuse a policy that states no public fact: then nobody knows more than the release assumes."""
+    if isinstance(policy, Grouped):
+        return  # that records change together is what the attacker knows
     if not isinstance(policy, Policy):
         raise InputError(
             f"{type(policy).__name__}: expected a Policy, whose public facts are what the attacker knows.",
@@ -174,8 +177,8 @@ def check_facts(policy: Any) -> None:
         )
 
 
-def without_facts(policy: Policy) -> Policy:
-    """The policy of somebody who does not know the facts: the same policy graph, or one record more or less.
+def without_facts(policy: Policy | Grouped) -> Policy:
+    """The policy of somebody who knows neither the facts nor families or units: the same policy graph, or one record more or less.
 
     Examples
     --------
@@ -183,7 +186,7 @@ def without_facts(policy: Policy) -> Policy:
     >>> without_facts(pg.Policy(pg.Domain({"a": 2}), constraints=[pg.Total()])).constraints
     ()
     """
-    return Policy(policy.domain, policy.graph, unknown=policy.unknown)
+    return Policy(policy.domain, records_of(policy).graph, unknown=policy.unknown)
 
 
 @dataclass(frozen=True, eq=False)

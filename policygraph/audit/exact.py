@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import combinations, combinations_with_replacement, product
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,10 @@ from policygraph.distributions.enclosure import exp_neg
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import Exact, as_fraction, show
 from policygraph.mechanisms.additive import Additive
+from policygraph.model.grouped import Grouped, records_of
 from policygraph.model.loss import Epsilon, EpsilonDelta
 from policygraph.model.policy import Policy
+from policygraph.model.units import Unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +136,9 @@ def exact_epsilon(ready: Additive, pair: Pair | Iterable[Any]) -> Fraction:
     return exact_loss(ready, pair)
 
 
-def exact_check(ready: Additive, policy: Policy | None = None, *, limit: int = 100_000) -> ExactReport:
+def exact_check(
+    ready: Additive, policy: Policy | Grouped | None = None, *, limit: int = 100_000
+) -> ExactReport:
     """Check additive noise against every move of a policy.
 
     Parameters
@@ -160,23 +165,53 @@ def exact_check(ready: Additive, policy: Policy | None = None, *, limit: int = 1
     """
     asked = ready.policy if policy is None else policy
     worst, value, count = None, Fraction(0), 0
-    for move in asked.moves(limit=limit + 1):
+    for before, after in _steps(asked, limit + 1):
         count += 1
         if count > limit:
             raise RefusedError(
                 f"more than {limit} moves: a check of some of them would prove nothing. Raise the limit.",
                 code="audit.limit",
             )
-        before: Ints = np.zeros(asked.domain.size, dtype=np.int64)
-        before[move.cells] = np.maximum(-move.amounts, 0)
-        after = before.copy()
-        after[move.cells] += move.amounts
         pair = Pair(before, after, "a move, few records", asked.domain)
         lost = exact_loss(ready, pair)
         if worst is None or lost > value:
             worst, value = pair, lost
     words = "nothing can change" if worst is None else f"the worst loses exactly {show(value)}"
     return ExactReport(value <= ready.loss.value, str(ready.loss), count, worst, value, words)
+
+
+def _steps(policy: Policy | Grouped, limit: int) -> Iterator[tuple[Ints, Ints]]:
+    """The tables that a step leads from and to, without what it leaves as it is; of a step and its reverse one is enough."""
+    moves = (policy.moves_of_records if isinstance(policy, Unit) else records_of(policy)).moves(limit=limit)
+    times = policy.members if isinstance(policy, Grouped) else 1
+    pairs = ((_table(policy, move, -1), _table(policy, move, 1)) for move in moves)
+    if not isinstance(policy, Unit) or policy.cap == times:
+        yield from ((times * before, times * after) for before, after in pairs)
+        return
+    single = list(pairs)
+    # Without a graph all records of a unit appear; with one each may go either way.
+    both = (
+        [*single, *((after, before) for before, after in single)]
+        if policy.records.graph is not None
+        else single
+    )
+    if comb(len(both) + times, times) > 10 * limit:
+        raise RefusedError(
+            f"more than {limit} steps of a unit: a check of some of them would prove nothing. Raise the limit.",
+            code="audit.limit",
+        )
+    for size in range(1, times + 1):
+        for chosen in combinations_with_replacement(both, size):
+            before, after = (np.sum([pair[side] for pair in chosen], axis=0) for side in (0, 1))
+            if max(before.max(), after.max()) <= policy.cap:
+                yield before, after
+
+
+def _table(policy: Policy | Grouped, move: Any, sign: int) -> Ints:
+    """The records that a move takes away, or those that it brings."""
+    table: Ints = np.zeros(policy.domain.size, dtype=np.int64)
+    table[move.cells] = np.maximum(sign * move.amounts, 0)
+    return table
 
 
 Probability = Fraction | int | tuple[Fraction, Fraction]

@@ -17,10 +17,13 @@ from policygraph.effort import SECOND
 from policygraph.errors import InputError, PolicyGraphError
 from policygraph.model.constraints import Total
 from policygraph.model.domain import Domain, Network
+from policygraph.model.families import Families
+from policygraph.model.grouped import Grouped
 from policygraph.model.node_privacy import NodePrivacy
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.statistics import NonlinearQuery
+from policygraph.model.units import Unit
 from policygraph.moves.degrees.secret_pairs import secret_cells
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.proofs import current, proved
@@ -118,7 +121,7 @@ class Pair:
 
 
 def neighbour_pairs(
-    policy: Policy | NodePrivacy,
+    policy: Policy | NodePrivacy | Grouped,
     query: Query | None = None,
     certificate: Sensitivity | None = None,
     *,
@@ -157,6 +160,16 @@ def neighbour_pairs(
     if most < 1:
         raise InputError(f"most={most}: expected an integer >= 1.", code="audit.pairs", value=most)
     asked = query if query is not None else _cells(policy)
+    if isinstance(policy, Unit):
+        return _of_unit(policy, asked, certificate, most)
+    if isinstance(policy, Families):
+        one = neighbour_pairs(policy.records, asked, most=most)
+        # Every record becomes a family; the pair that is claimed to be the worst is among them.
+        return [
+            replace(each, before=policy.size * each.before, after=policy.size * each.after) for each in one
+        ]
+    if isinstance(policy, Grouped):
+        raise policy.refused()
     if isinstance(policy, NodePrivacy) or isinstance(asked, NonlinearQuery):
         return statistic_pairs(policy, asked, most)
     proof = certificate if certificate is not None else _certificate(asked, policy)
@@ -168,7 +181,20 @@ def neighbour_pairs(
     return list(found.values())
 
 
-def read_pairs(pairs: Iterable[Any], policy: Policy | NodePrivacy) -> list[Pair]:
+def _of_unit(policy: Unit, query: Query, certificate: Sensitivity | None, most: int) -> list[Pair]:
+    """The pair that is claimed to be the worst, and the pairs of a record, as often as a unit may have them."""
+    proof = certificate if certificate is not None else _certificate(query, policy)
+    found = []
+    if proof is not None and proof.witness is not None:
+        found.append(Pair(proof.table("before"), proof.table("after"), "worst witness", policy.domain))
+    for each in neighbour_pairs(policy.moves_of_records, query, most=most):
+        both = [policy.cap * table for table in (each.before, each.after)]
+        if not any(np.array_equal(both, (pair.before, pair.after)) for pair in found):
+            found.append(replace(each, before=both[0], after=both[1]))
+    return found[:most]
+
+
+def read_pairs(pairs: Iterable[Any], policy: Policy | NodePrivacy | Grouped) -> list[Pair]:
     """Take pairs of tables as given, after a check that each is a pair of neighbours as far as that can be decided.
 
     Raises
@@ -246,13 +272,13 @@ def listed_moves(policy: Policy) -> list[dict[int, int]]:
     return [{int(keep[at]): int(row[at]) for at in np.flatnonzero(row)} for row in basis]
 
 
-def _cells(policy: Policy | NodePrivacy) -> Query:
+def _cells(policy: Policy | NodePrivacy | Grouped) -> Query:
     from policygraph.model.queries import identity
 
     return identity(policy.domain)
 
 
-def _certificate(query: Query, policy: Policy) -> Sensitivity | None:
+def _certificate(query: Query, policy: Policy | Grouped) -> Sensitivity | None:
     try:
         return proved(query, policy, work=PAIR_WORK)
     except PolicyGraphError:
@@ -320,7 +346,7 @@ def _published(policy: Policy | NodePrivacy, change: dict[int, int]) -> Ints | N
     return None if found is None else np.array(found, dtype=np.int64)
 
 
-def _neighbours(policy: Policy | NodePrivacy, pair: Pair) -> bool | None:
+def _neighbours(policy: Policy | NodePrivacy | Grouped, pair: Pair) -> bool | None:
     """Whether the policy says so; None when it cannot tell."""
     try:
         return bool(policy.are_neighbours(pair.before, pair.after))

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import re
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, redirect_stdout, suppress
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import typer
 
-from policygraph.cli import budget, policies, releases, stopping
-from policygraph.cli.common import Commands, print_json
+from policygraph.cli import budget, policies, releases, starting, stopping
+from policygraph.cli.common import Commands, check_target, print_json
+from policygraph.cli.progress import set_verbose
 from policygraph.cli.stopping import STOPPED
 from policygraph.errors import InputError, PolicyGraphError, RefusedError, shown
+from policygraph.logs import LOGGER, JsonLines, event
 from policygraph.version import __version__
 
 EPILOG = (
-    "Exit status: 0 success, 2 bad input or a refusal to guess, 3 the budget does not allow it, 4 audit found a leak, 1 an "
-    "internal error, 130 stopped with Ctrl-C. "
+    "Exit status: 0 success, 2 bad input or a refusal to guess, 3 the budget does not allow it, 4 audit found a leak, 5 budget check has an "
+    "alert, 1 an internal error, 130 stopped with Ctrl-C. With --verbose, any command says each stage on a line of standard error. "
     "Example: policygraph sensitivity policies/census-margins.toml"
 )
 
@@ -47,10 +52,33 @@ def _top(
     version: bool = typer.Option(
         False, "--version", callback=_version, is_eager=True, help="Show the version."
     ),
+    log: Path | None = typer.Option(
+        None,
+        "--log",
+        help="Append what happens to this file, one JSON object a line; no true value is in it. Works with every command, anywhere in it.",
+        show_default=False,
+    ),
+    quiet: bool = typer.Option(
+        False,
+        "--quiet",
+        help="Print nothing but errors, warnings and --json. Works with every command, anywhere in it.",
+    ),
 ) -> None:
     """How much noise a privacy policy really needs, and releases made with it."""
+    if log is not None:
+        check_target(log)
+        try:
+            handler = logging.FileHandler(log, encoding="utf-8")
+        except OSError as cause:
+            raise InputError(
+                f"cannot write {log}: {cause.strerror or cause}.", code="cli.target", value=str(log)
+            ) from cause
+        handler.setFormatter(JsonLines())
+        LOGGER.addHandler(handler)
+        LOGGER.setLevel(logging.DEBUG)
 
 
+starting.register(app)
 policies.register(app)
 releases.register(app)
 app.add_typer(budget.app, name="budget")
@@ -61,7 +89,64 @@ def run(arguments: list[str]) -> int:
 
     With ``--json`` a failure is one JSON object on the output as well, so that scripts need not read the text.
     """
+    arguments, before = _in_front(arguments), list(LOGGER.handlers)
     as_json = "--json" in arguments
+    # For every command, wherever it stands.
+    set_verbose("--verbose" in arguments)
+    arguments = [each for each in arguments if each != "--verbose"]
+    helps = {"--help", "-h", "--version"} & set(arguments)
+    level = LOGGER.level
+    with ExitStack() as stack:
+        if "--quiet" in arguments and not as_json and not helps:
+            nowhere = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
+            stack.enter_context(redirect_stdout(nowhere))
+        try:
+            status = _run(arguments, as_json)
+            event("ended", command=_command(arguments), status=status)
+        finally:
+            for handler in [each for each in LOGGER.handlers if each not in before]:
+                LOGGER.removeHandler(handler)
+                handler.close()
+            LOGGER.setLevel(level)
+    return status
+
+
+def _in_front(arguments: list[str]) -> list[str]:
+    """The arguments with ``--log FILE`` and ``--quiet`` first, where they may be given for any command.
+
+    Examples
+    --------
+    >>> _in_front(["release", "p.toml", "--log", "x", "--quiet", "--", "--log"])
+    ['--log', 'x', '--quiet', 'release', 'p.toml', '--', '--log']
+    """
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    front: list[str] = []
+    rest: list[str] = []
+    words = iter(arguments[:end])
+    for word in words:
+        if word == "--log":
+            front += [word, *[value for value in [next(words, None)] if value is not None]]
+        elif word == "--quiet" or word.startswith("--log="):
+            front.append(word)
+        else:
+            rest.append(word)
+    return [*front, *rest, *arguments[end:]]
+
+
+def _command(arguments: list[str]) -> str:
+    """The name of the command among the arguments; its values are not for a log."""
+    known = {each.name or each.callback.__name__ for each in app.registered_commands if each.callback}
+    inner = {each.name or each.callback.__name__ for each in budget.app.registered_commands if each.callback}
+    words = [word for word in arguments if not word.startswith("-")]
+    for first, second in pairwise([*words, ""]):
+        if first == "budget":
+            return f"budget {second}" if second in inner else "budget"
+        if first in known:
+            return first
+    return ""
+
+
+def _run(arguments: list[str], as_json: bool) -> int:
     try:
         status = app(arguments, prog_name="policygraph", standalone_mode=False)
     except BaseException as fault:
@@ -71,6 +156,8 @@ def run(arguments: list[str]) -> int:
             return _left(fault)
         if isinstance(fault, BrokenPipeError):
             return _unread()
+        # Without the exception itself: its text may quote a record.
+        LOGGER.error("failed", extra={"fields": {"error": getattr(fault, "code", type(fault).__name__)}})
         if not isinstance(fault, Exception) or os.environ.get("POLICYGRAPH_DEBUG"):
             raise
         return _failed(fault, as_json)

@@ -1,4 +1,4 @@
-"""What the commands share: reading a policy file, progress, JSON."""
+"""What the commands share: reading a policy file, options, JSON."""
 
 from __future__ import annotations
 
@@ -212,17 +212,3 @@ def writing(path: Path) -> Iterator[None]:
         raise InputError(
             f"cannot write {path}: {cause.strerror or cause}.", code="cli.target", value=str(path)
         ) from cause
-
-
-@contextmanager
-def stage(text: str) -> Iterator[Callable[[str], None]]:
-    """Show what is being done on a terminal; say nothing in a pipe."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    # As text and not as markup, which would swallow brackets.
-    with Console(stderr=True).status(Text(text)) as status:
-        yield lambda now: status.update(Text(now))

@@ -1,4 +1,4 @@
-"""Commands about a policy file: check, sensitivity, verify, schema, explain, compare, audit, attack."""
+"""Commands about a policy file: check, sensitivity, verify, schema, explain, plan, compare, audit, attack."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from policygraph.cli.common import (
     AS_JSON,
     DELTA,
+    ENGINE,
     MECHANISM,
     POLICY_FILE,
     RHO,
@@ -21,9 +22,9 @@ from policygraph.cli.common import (
     loss_option,
     one_query,
     print_json,
-    stage,
     writing,
 )
+from policygraph.cli.progress import stage
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import as_fraction, show
 
@@ -48,6 +49,10 @@ def register(app: typer.Typer) -> None:
         epilog="Example: policygraph explain policies/census-margins.toml --epsilon 0.5",
     )(explain)
     app.command(
+        short_help="Which epsilon reaches an error, before anything is spent.",
+        epilog="Example: policygraph plan policies/census-margins.toml --error 50",
+    )(plan)
+    app.command(
         short_help="Which mechanism has the smallest error.",
         epilog="Example: policygraph compare policies/census-margins.toml --epsilon 0.1",
     )(compare)
@@ -64,6 +69,7 @@ def register(app: typer.Typer) -> None:
 def check(file: str = POLICY_FILE, as_json: bool = AS_JSON) -> None:
     """Read a policy file and say in words what it means; all errors are shown at once."""
     from policygraph.explain import summary
+    from policygraph.model.grouped import records_of
 
     read, query = one_query(file)
     if as_json:
@@ -71,7 +77,7 @@ def check(file: str = POLICY_FILE, as_json: bool = AS_JSON) -> None:
             {
                 "file": file,
                 "ok": True,
-                "definition": read.policy.definition,
+                "definition": records_of(read.policy).definition,
                 "policy_fingerprint": read.policy.fingerprint,
                 "query_fingerprint": query.fingerprint,
                 "policy": read.policy.to_spec(),
@@ -107,7 +113,10 @@ def sensitivity(
         with writing(out):
             certificate.to_json(str(out))
     if as_json:
-        print_json(certificate.to_dict())
+        # --out writes the proof itself, which may be long
+        proof = certificate.proof
+        kind = proof["kind"] if isinstance(proof, dict) else None
+        print_json({**certificate.to_dict(), "proof": kind, "effort": certificate.effort})
     else:
         typer.echo(str(certificate))
 
@@ -124,10 +133,23 @@ def _bound(query: Any, policy: Any, norm: Any, *, as_json: bool, out: Path | Non
     with stage("computing the bound"):
         found = statistic_bound(query, policy, norm)
     if as_json:
-        print_json({"power": str(found.power), "norm": found.norm, "kind": "upper", "reason": found.reason})
+        print_json(_plain_bound(found, query))
         return
     root = "the root of " if norm == "l2" else ""
-    typer.echo(f"sensitivity <= {root}{found.power} ({norm.upper()}, upper bound)\n  why: {found.reason}")
+    power = found.power * (query.unit if norm == "l1" else query.unit**2)
+    typer.echo(f"sensitivity <= {root}{show(power)} ({norm.upper()}, upper bound)\n  why: {found.reason}")
+
+
+def _plain_bound(found: Any, query: Any) -> dict[str, Any]:
+    """A bound as JSON: the power is in whole numbers of the unit."""
+    unit = {} if query.unit == 1 else {"unit": str(query.unit)}
+    return {
+        "power": str(found.power),
+        "norm": found.norm,
+        "kind": "upper",
+        "reason": found.reason,
+        **unit,
+    }
 
 
 def verify(
@@ -136,7 +158,7 @@ def verify(
     ),
     as_json: bool = AS_JSON,
 ) -> None:
-    """Check a certificate again, without the search that made it."""
+    """Check a certificate again, without the search that made it; `python -m policygraph.check` does so with nothing but Python."""
     from policygraph.documents import read_text
     from policygraph.sensitivity import Sensitivity
 
@@ -193,7 +215,7 @@ def explain(
     read, query = one_query(file)
     loss = Epsilon(as_fraction(epsilon, "epsilon"))
     if draw is not None:
-        from policygraph.model.graphs.drawing import check_picture
+        from policygraph.pictures import check_picture
 
         check_picture(draw)
     if isinstance(query, NonlinearQuery):
@@ -231,20 +253,102 @@ def _statistic(query: Any, policy: Any, loss: Any, *, as_json: bool, draw: Path 
 
     with stage("computing the bound"):
         found = statistic_bound(query, policy)
-    scale = found.power / loss.value
+    scale = found.power * query.unit / loss.value
     if as_json:
         words = {"summary": summary(policy, query), "epsilon": str(loss.value), "noise_scale": str(scale)}
-        bound = {"power": str(found.power), "norm": found.norm, "kind": "upper", "reason": found.reason}
-        print_json({**words, "bound": bound} | ({} if draw is None else {"drawn": None}))
+        print_json({**words, "bound": _plain_bound(found, query)} | ({} if draw is None else {"drawn": None}))
         return
     typer.echo(
-        f"{summary(policy, query)}\n\nsensitivity <= {found.power} (L1, upper bound)\n  why: {found.reason}"
+        f"{summary(policy, query)}\n\nsensitivity <= {show(found.power * query.unit)} (L1, upper bound)\n  why: {found.reason}"
     )
     typer.echo(
         f"\nNoise at {loss}: scale {show(scale)}, a standard deviation of about {float(scale) * 2**0.5:.3g} on every number."
     )
     if draw is not None:
         typer.echo("there is no pair to draw")
+
+
+def plan(
+    file: str = POLICY_FILE,
+    error: str | None = typer.Option(
+        None, "--error", help="Error that every count may have, in people: with 95 % the truth is within it."
+    ),
+    table: list[str] = typer.Option(
+        [], "--table", help="Error of one table, such as 'sex x age=100'; can be given several times."
+    ),
+    relative: str | None = typer.Option(
+        None,
+        "--relative",
+        help="In place of --error: a share of the average count of each table, such as 0.05; needs --records or a published total.",
+    ),
+    records: int | None = typer.Option(None, "--records", min=1, help="How many records there are about."),
+    deviation: bool = typer.Option(
+        False, "--deviation", help="Errors are standard deviations, and not 95 % ranges."
+    ),
+    brief: bool = typer.Option(
+        False, "--brief", help="Leave out what other strengths, dropped facts and epsilons would buy."
+    ),
+    mechanism: str | None = MECHANISM,
+    plot: Path | None = typer.Option(
+        None, "--plot", help="Draw the error against epsilon into this picture."
+    ),
+    time_limit: float | None = TIME_LIMIT,
+    as_json: bool = AS_JSON,
+) -> None:
+    """Which epsilon reaches an error, and what other policies would buy. No data is read, and nothing is spent.
+
+    Example: policygraph plan policy.toml --error 50
+    """
+    from policygraph.compare import named_mechanism
+    from policygraph.mechanisms import Mechanism
+    from policygraph.model.loss import Epsilon
+    from policygraph.plan import plan as make
+
+    read, query = one_query(file)
+    if plot is not None:
+        from policygraph.pictures import check_picture
+
+        check_picture(plot)
+    tables = {}
+    for given in table:
+        name, sign, value = given.rpartition("=")
+        if not sign:
+            raise InputError(
+                f"--table {given}: expected a table and its error, such as 'sex x age=100'.",
+                code="plan.table",
+            )
+        tables[name.strip()] = value.strip()
+    with stage("planning") as tell:
+        chosen = named_mechanism(
+            mechanism or read.mechanism,
+            query,
+            read.policy,
+            Epsilon(1),
+            read.cube,
+            nonnegative=read.nonnegative and mechanism is None,
+        )
+        made = make(
+            query,
+            read.policy,
+            error=error,
+            tables=tables,
+            relative=relative,
+            records=records,
+            measure="deviation" if deviation else "within_95",
+            mechanism=chosen if isinstance(chosen, Mechanism) else None,
+            alternatives=not brief,
+            time_limit=time_limit,
+            progress=tell,
+        )
+    if plot is not None:
+        with writing(plot):
+            made.plot(plot)
+    if as_json:
+        print_json({"file": file, **made.to_dict()} | ({} if plot is None else {"plot": str(plot)}))
+        return
+    typer.echo(str(made))
+    if plot is not None:
+        typer.echo(f"drawn: {plot}")
 
 
 def compare(
@@ -260,6 +364,7 @@ def compare(
         help="PUBLIC OR SIMULATED records to measure errors on: nothing is noised or charged.",
     ),
     runs: int = typer.Option(10, "--runs", min=1, help="With --data: runs of each mechanism."),
+    engine: str | None = ENGINE,
     plot: Path | None = typer.Option(None, "--plot", help="Draw the errors into this picture."),
     time_limit: float | None = TIME_LIMIT,
     as_json: bool = AS_JSON,
@@ -275,14 +380,14 @@ def compare(
     loss = loss_option(epsilon, rho, delta, default="1")
     read, query = one_query(file)
     if plot is not None:
-        from policygraph.model.graphs.drawing import check_picture
+        from policygraph.pictures import check_picture
 
         check_picture(plot)
     counts: Any = None
     if data is not None:
         typer.echo(PUBLIC_ONLY, err=True)
         with stage("counting the records"):
-            counts = read_data(data_files(read, data), read.policy, read.columns, read.edges)
+            counts = read_data(data_files(read, data), read.policy, read.columns, read.edges, engine)
     with stage("comparing the mechanisms") as tell:
         made = make(
             query,
@@ -294,15 +399,7 @@ def compare(
             progress=tell,
             time_limit=time_limit,
         )
-    if plot is not None:
-        with writing(plot):
-            made.plot(plot)
-    if as_json:
-        print_json(made.to_dict() | ({} if plot is None else {"plot": str(plot)}))
-        return
-    typer.echo(str(made))
-    if plot is not None:
-        typer.echo(f"drawn: {plot}")
+    _show(made, plot, as_json)
 
 
 def audit(
@@ -375,6 +472,7 @@ def attack(
         "--data",
         help="FOR THE CURATOR: look for facts in the data that nobody stated. The output is then not to be published.",
     ),
+    engine: str | None = ENGINE,
     plot: Path | None = typer.Option(None, "--plot", help="Draw both releases into this picture."),
     time_limit: float | None = TIME_LIMIT,
     as_json: bool = AS_JSON,
@@ -389,7 +487,7 @@ def attack(
     read, query = one_query(file)
     loss = as_fraction(epsilon, "epsilon")
     if plot is not None:
-        from policygraph.model.graphs.drawing import check_picture
+        from policygraph.pictures import check_picture
 
         check_picture(plot)
     if data is not None:
@@ -402,9 +500,15 @@ def attack(
             None if data is None else data_files(read, data),
             columns=read.columns,
             edges=read.edges,
+            engine=engine,
             time_limit=time_limit,
             progress=tell,
         )
+    _show(made, plot, as_json)
+
+
+def _show(made: Any, plot: Path | None, as_json: bool) -> None:
+    """Draw a comparison or an attack if a file is named for it, and print it."""
     if plot is not None:
         with writing(plot):
             made.plot(plot)

@@ -1,4 +1,4 @@
-"""Commands that make numbers for others: release and ask, which touch data; synthetic, which only reads a release."""
+"""Commands that make numbers for others: release and ask, which touch data; synthetic and report, which only read a release."""
 
 from __future__ import annotations
 
@@ -33,13 +33,14 @@ from policygraph.cli.common import (
     loss_option,
     one_query,
     print_json,
-    stage,
     writing,
 )
-from policygraph.errors import InputError
+from policygraph.cli.progress import stage
+from policygraph.errors import InputError, PolicyGraphError
 from policygraph.exact import as_fraction
 
 if TYPE_CHECKING:
+    from policygraph.curator.ledger.accounts import Account
     from policygraph.release.release import Release
 
 WEAK = 20
@@ -49,6 +50,10 @@ LATE = ("charging the ledger", "drawing the noise", "recording the release")
 """Stages in which a charge may have been made."""
 
 WRITTEN = ("release.parquet", "release.csv", "release.json", "certificate.json")
+PAGE = "report.html"
+EXCEL = "release.xlsx"
+TABLES = "tables"
+"""Folder of one CSV file for each table."""
 
 
 def register(app: typer.Typer) -> None:
@@ -57,6 +62,10 @@ def register(app: typer.Typer) -> None:
         short_help="Release what a policy file asks for, with noise.",
         epilog="Example: policygraph release policies/census-margins.toml --data people.csv --epsilon 1 --out out/",
     )(release)
+    app.command(
+        short_help="Make one page of a release that explains it to people.",
+        epilog="Example: policygraph report out/ --to report.html",
+    )(report)
     app.command(
         short_help="Count records into a file, to be merged with others and released later.",
         epilog="Example: policygraph count policy.toml --data people.csv --out part.parquet",
@@ -73,6 +82,10 @@ def register(app: typer.Typer) -> None:
         short_help="Make synthetic records, or a graph with the public degrees.",
         epilog="Example: policygraph synthetic out/ --to synthetic.csv",
     )(synthetic)
+    app.command(
+        short_help="Test whether two attributes with public margins are independent.",
+        epilog="Example: policygraph independence out/",
+    )(independence)
 
 
 def release(
@@ -103,6 +116,36 @@ def release(
         None, "--seed", help="NOT PRIVATE: reproducible noise for tests and papers."
     ),
     engine: str | None = ENGINE,
+    excel: bool = typer.Option(
+        False, "--excel", help="Write release.xlsx too: one workbook with a sheet for each table."
+    ),
+    bom: bool = typer.Option(
+        False,
+        "--bom",
+        help="Start the files in tables/ with a byte order mark, by which Excel knows UTF-8.",
+    ),
+    page: bool = typer.Option(
+        False, "--report", help="Write report.html too: one page that explains the release to people."
+    ),
+    parts: str | None = typer.Option(
+        None,
+        "--parts",
+        help="New folder for the table of one cuboid of any size, in Parquet files; on Spark its workers write them.",
+    ),
+    purpose: str | None = typer.Option(
+        None, "--purpose", help="What the release is for; kept in the ledger."
+    ),
+    labels: list[str] = typer.Option(
+        [], "--label", help="A label for the ledger; may be given several times."
+    ),
+    reservation: int | None = typer.Option(
+        None, "--reservation", help="Take the loss from this reservation (policygraph budget reserve)."
+    ),
+    require_proof: bool = typer.Option(
+        False,
+        "--require-proof",
+        help="Refuse, before any charge, unless the certificate is completely checked (python -m policygraph.check).",
+    ),
     time_limit: float | None = TIME_LIMIT,
     as_json: bool = typer.Option(
         False, "--json", help="Print one JSON object: where it wrote, what it spent."
@@ -115,13 +158,17 @@ def release(
     from policygraph.api import Request, perform
     from policygraph.compare import named_mechanism
     from policygraph.curator.counting.reading import shown_data
-    from policygraph.curator.ledger import place_of
+    from policygraph.curator.ledger import Tags, place_of
     from policygraph.curator.noise import SecureRng, SeededRng
     from policygraph.sensitivity.proofs import shared_proofs
 
     target = loss_option(epsilon, rho, delta)
     read, query = one_query(file)
     _warn_of_weak(epsilon)
+    if excel:
+        from policygraph.release.sheets import check_workbook
+
+        check_workbook({part.name: part.height for part in query.parts})
     rng = SecureRng() if seed is None else SeededRng(seed)
     where = None if ledger is None else place_of(ledger)
     if ledger is None:
@@ -162,6 +209,9 @@ def release(
                 reuse=not again,
                 progress=tell,
                 before=lambda: None if overwrite else _refuse_files(out),
+                parts=parts,
+                tags=Tags(purpose, labels, reservation),
+                require_proof=require_proof,
             )
         except KeyboardInterrupt:
             # The last stages are the charge, which may or may not be on the disk by now, and the noise.
@@ -179,7 +229,7 @@ def release(
             _refuse_files(out)
         loss = made.loss
         try:
-            written = made.write(out)
+            written = made.write(out, tables=True, bom=bom, excel=excel or (out / EXCEL).exists())
         except (InputError, OSError) as cause:
             if done.repeated:
                 what = "Nothing was charged"
@@ -191,6 +241,10 @@ def release(
             raise InputError(
                 f"{_cause(cause)} {what}{free}.", code="release.not-written", value=str(out)
             ) from cause
+        # A page of another release would stay beside the new numbers.
+        if page or (out / PAGE).exists():
+            show("writing the page")
+            written[PAGE] = _page(made, out, done.account)
     if done.unlimited:
         typer.echo(
             f"the ledger has limits for other data sets, and none for this one: set one with policygraph budget set {where} "
@@ -225,7 +279,79 @@ def release(
         )
     elif done.repeated:
         typer.echo(f"this release is on record already ({loss}): nothing was spent")
+    if parts is not None and done.repeated and not done.completed:
+        typer.echo(
+            "the parts were written when it was made, and their noise is not kept: none are written now",
+            err=True,
+        )
     typer.echo("written: " + ", ".join(written.values()))
+
+
+def _page(made: Release, out: Path, account: Account | None) -> str:
+    """Write the page of a release that is complete without it."""
+    from policygraph.report import report as write
+
+    try:
+        write(made, out / PAGE, account=account)
+    except (PolicyGraphError, OSError) as cause:
+        raise InputError(
+            f"The release is complete, and its page could not be made: {_cause(cause)} `policygraph report {out}` makes it, at no cost.",
+            code="report.not-written",
+            value=str(out),
+        ) from cause
+    return str(out / PAGE)
+
+
+def report(
+    folder: Path = typer.Argument(
+        ..., metavar="OUT", help="The folder that `policygraph release` wrote, or its release.parquet."
+    ),
+    to: Path | None = typer.Option(
+        None, "--to", help="Where to write the page; by default report.html in the folder."
+    ),
+    ledger: str | None = typer.Option(
+        None, "--ledger", help="Budget file: the page then says what is spent and left."
+    ),
+    dataset: str | None = typer.Option(
+        None, "--dataset", help="Name of the account in the ledger, where it has several."
+    ),
+    as_json: bool = AS_JSON,
+) -> None:
+    """Make one page of a release: tables, charts, what is protected, what an attacker could learn, how to check it.
+
+    The page is one HTML file that works offline. It is made of the published release only.
+    """
+    from policygraph.report import report as write
+
+    account = None if ledger is None else _account(ledger, dataset)
+    if dataset is not None and ledger is None:
+        raise InputError("--dataset without --ledger: expected both, or none.", code="report.dataset")
+    target = to or (folder if folder.is_dir() else folder.parent) / PAGE
+    check_target(target)
+    with stage("making the page"), writing(target):
+        write(folder, target, account=account)
+    if as_json:
+        print_json({"written": {PAGE: str(target)}})
+        return
+    typer.echo(f"written: {target}")
+
+
+def _account(ledger: str, dataset: str | None) -> Any:
+    """The account that a page tells of: the named one, or the only one."""
+    from policygraph.curator.ledger import Ledger
+
+    book = Ledger(ledger, create=False)
+    known = book.datasets()
+    found = [each for each in known if dataset in (each.name, each.dataset)] if dataset else known
+    if len(found) != 1:
+        names = ", ".join(each.name or each.dataset[:16] for each in known[:8]) or "none"
+        raise InputError(
+            f"{'no data set of the ledger is named ' + repr(dataset) if dataset else f'the ledger has {len(known)} data sets'}: expected --dataset with "
+            f"one of its names ({names}).",
+            code="report.dataset",
+            value=dataset,
+        )
+    return found[0]
 
 
 def count(
@@ -292,7 +418,14 @@ def _folder(out: Path) -> Iterator[None]:
             code="release.folder",
             value=str(out),
         ) from cause
-    for name in WRITTEN:
+    if (out / TABLES).is_symlink() or (out / TABLES).is_file():
+        _remove(made)
+        raise InputError(
+            f"--out {out}: {TABLES} is no folder there, and tables are to be written into one. Nothing was charged.",
+            code="release.folder",
+            value=TABLES,
+        )
+    for name in (*WRITTEN, PAGE, EXCEL):
         if (out / name).is_dir() or (out / name).is_symlink():
             _remove(made)
             what = "link" if (out / name).is_symlink() else "folder"
@@ -315,7 +448,7 @@ def _remove(folders: list[Path]) -> None:
 
 
 def _refuse_files(out: Path) -> None:
-    found = [name for name in WRITTEN if os.path.lexists(out / name)]
+    found = [name for name in (*WRITTEN, PAGE, EXCEL) if os.path.lexists(out / name)]
     if found:
         raise InputError(
             f"--out {out} holds {', '.join(found)} of another release. Name another folder, or say --overwrite. "
@@ -366,6 +499,7 @@ def ask(
     most: str = typer.Option("1", "--most", help="The most that this question may cost."),
     dataset: str | None = typer.Option(None, "--dataset", help="Name of the account in the ledger."),
     compose_policies: bool = COMPOSE_POLICIES,
+    engine: str | None = ENGINE,
     only_cost: bool = typer.Option(False, "--cost", help="Only say what it would cost now."),
     out: Path | None = typer.Option(None, "--out", help="Write the table into this CSV file."),
     time_limit: float | None = TIME_LIMIT,
@@ -388,6 +522,7 @@ def ask(
         most=most,
         columns=read.columns,
         compose_policies=compose_policies,
+        engine=engine,
     )
     names = [name.strip() for name in cuboid.split(",") if name.strip()]
     with stage("answering"), shared_proofs(time_limit) as proofs:
@@ -485,6 +620,36 @@ def synthetic(
         return
     typer.echo(str(made))
     typer.echo(f"written: {to}")
+
+
+def independence(
+    folder: Path = typer.Argument(
+        ...,
+        metavar="FOLDER",
+        help="What policygraph release wrote of statistic = 'chi-squared', or of the table of two attributes with noise on every count.",
+    ),
+    runs: int = typer.Option(9_999, "--runs", help="Simulated releases of independent attributes."),
+    as_json: bool = AS_JSON,
+) -> None:
+    """Test independence from a release under public margins; the p-value accounts for the noise, and costs no budget."""
+    from policygraph.estimation.statistics import chi_squared
+    from policygraph.release.release import Release
+
+    release = Release.from_parquet(folder / "release.parquet" if folder.is_dir() else folder)
+    with stage("simulating releases of independent attributes"):
+        found = chi_squared(release, runs=runs)
+    if as_json:
+        print_json(
+            {
+                "p_value": found.p_value,
+                "simulation_error": found.error,
+                "statistic": found.statistic,
+                "degrees": found.degrees,
+                "runs": found.runs,
+            }
+        )
+        return
+    typer.echo(str(found))
 
 
 def _synthetic_records(release: Any, to: Path, records: int | None, seed: int | None, as_json: bool) -> None:

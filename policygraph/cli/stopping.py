@@ -72,7 +72,8 @@ def _wait(wait: Callable[[], object]) -> None:
     _asked.set()
     signal_main()
     if not _over.wait(GRACE_SECONDS):
-        os.write(2, b"policygraph: stopped\n")
+        # A line of progress hides the cursor.
+        os.write(2, (b"\x1b[?25h" if os.isatty(2) else b"") + b"policygraph: stopped\n")
         os._exit(STOPPED)
 
 

@@ -13,14 +13,22 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.curator.histogram import Data, Histogram, Ints, MeasuredCounts
+from policygraph.curator.histogram import Data, Held, Histogram, Ints, MeasuredCounts
 from policygraph.curator.noise import Rng, discrete_gaussian, discrete_laplace
+from policygraph.curator.noise.blocks import BLOCK
+from policygraph.curator.noise.rng import fetch
 from policygraph.distributions.noise import GAUSSIAN, LAPLACE, NONE, Noise
 from policygraph.errors import ConstraintError, InputError, RefusedError
+from policygraph.mechanisms.additive import Additive
 from policygraph.mechanisms.base import Calibrated, check_drawable
+from policygraph.mechanisms.members import OnMembers, fits_members
 from policygraph.model.domain import Network
+from policygraph.model.families import Families
+from policygraph.model.grouped import Grouped
 from policygraph.model.policy import Policy
+from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.model.queries.measures import MeasureQuery
+from policygraph.model.units import Unit
 from policygraph.release.release import Randomness, Release
 from policygraph.sensitivity.proofs import proved
 
@@ -38,11 +46,15 @@ class Runner(Protocol):
 RUNNERS: dict[str, str | Runner] = {
     "adaptive": "policygraph.curator.runners.adaptive",
     "exponential": "policygraph.curator.runners.exponential",
+    "members": "policygraph.curator.runners.members",
     "partitioned": "policygraph.curator.runners.partitioned",
     "sparse": "policygraph.curator.runners.sparse",
     "transformed": "policygraph.curator.runners.transformed",
 }
 """By the name that a calibrated mechanism gives in ``runner``; ours are loaded when they are first needed."""
+
+BLOCKS = "policygraph.curator.runners.blocks"
+"""What makes the parts of a table that is too large for one machine."""
 
 OWN_RUNNERS = frozenset(RUNNERS)
 """Runners that hand true counts to the mechanism itself, or take its word for what is public: for mechanisms of the library alone."""
@@ -117,7 +129,7 @@ def _noisy(ready: Calibrated, answers: Ints, rng: Rng, n: int) -> Ints:
     """Add noise to answers, n times independently."""
     if ready.noise.distribution == NONE or not answers.size:
         return np.tile(answers, (n, 1))
-    noise = _spread(ready, _independent(ready.noise, (n, ready.width), rng), answers.size)
+    noise = _spread(ready, independent(ready.noise, (n, ready.width), rng), answers.size)
     noise += answers
     return noise
 
@@ -133,7 +145,8 @@ def _spread(ready: Calibrated, draws: Ints, size: int) -> Ints:
     return noise
 
 
-def _independent(noise: Noise, shape: tuple[int, int], rng: Rng) -> Ints:
+def independent(noise: Noise, shape: tuple[int, int], rng: Rng) -> Ints:
+    """Draw independent noise; for the gate and its runners."""
     if noise.distribution == LAPLACE:
         return discrete_laplace(noise.parameter, shape, rng)
     if noise.distribution == GAUSSIAN:
@@ -196,8 +209,51 @@ def check_public(ready: Calibrated) -> None:
             )
 
 
-def check(ready: Calibrated, data: Data) -> None:
+def check_parts(ready: Calibrated, data: Data) -> Additive:
+    """Refuse what cannot be released in parts: anything but independent noise on the cells of one cuboid."""
+    query = ready.query
+    plain = (
+        isinstance(query, CuboidQuery) and len(query.sets) == 1 and query.weights == (1,) and query.sets[0]
+    )
+    noisy = type(ready) is Additive and type(ready.policy) is Policy and ready.noise.distribution != NONE
+    if not plain or not noisy or not isinstance(data, Histogram) or not isinstance(ready, Additive):
+        raise RefusedError(
+            f"{ready.mechanism} of {query!r} cannot be released in parts: expected noise on the counts of one cuboid, with pg.Laplace() or pg.Gaussian(). "
+            "Release it without parts.",
+            code="gate.parts",
+        )
+    check(ready, data, parts=True)
+    return ready
+
+
+def hold(ready: Additive, data: Data, folder: str) -> Held:
+    """Count the cuboid of a release in parts, and see that its values can be made where the counts are, and written; before anything is charged."""
+    held = _counts(data).held(ready.query.parts[0].columns)
+    held.check(import_module(BLOCKS).NoisyBlocks(ready.noise, bytes(32), ready.query.height), folder)
+    return held
+
+
+def run_parts(ready: Additive, held: Held, folder: str, rng: Rng) -> Release:
+    """Write the noisy table of a cuboid in parts, made where its counts are held; the release lists the parts.
+
+    Notes
+    -----
+    The only randomness is one key, taken from the rng; every block of the table has noise from a key that is derived from it, so that it is the same whoever makes the
+    block, and however often (``docs/explanation/proofs/noise-in-blocks.md``).
+    """
+    key = fetch(rng, 4).astype("<u8").tobytes()
+    make = import_module(BLOCKS).NoisyBlocks(ready.noise, key, ready.query.height)
+    held.write(make, folder)
+    return ready.published_in_parts(BLOCK, _said(rng))
+
+
+def check(ready: Calibrated, data: Data, *, parts: bool = False) -> None:
     """Refuse data that a mechanism cannot run on; asked before anything is charged, and again before anything is drawn.
+
+    Parameters
+    ----------
+    parts
+        Whether the table is made in parts, so that it may be of any size.
 
     Raises
     ------
@@ -207,6 +263,12 @@ def check(ready: Calibrated, data: Data) -> None:
     """
     check_drawable(ready)
     check_public(ready)
+    if isinstance(ready.policy, Grouped) and type(ready) is not Additive:
+        if type(ready) is not OnMembers or not isinstance(ready.policy, Unit) or not fits_members(ready):
+            # Whatever else it is, it was not written with families or units in mind.
+            raise ready.policy.refused()
+        check(ready.inner, data, parts=parts)
+        return
     if isinstance(ready.query, MeasureQuery):
         measure = ready.query.measure
         if not isinstance(data, MeasuredCounts) or data.measure != measure:
@@ -217,11 +279,11 @@ def check(ready: Calibrated, data: Data) -> None:
     ready.query.check_domain(data.domain)
     if data.rows > ready.most_records:
         raise ready.too_many_records()
-    if isinstance(data, Histogram):
+    if isinstance(data, Histogram) and not parts:
         data.check_sizes(
             [*([ready.measure] if ready.measure else []), *ready.exact] if not ready.runner else []
         )
-    elif ready.runner:
+    elif ready.runner and not parts:
         raise _counts_only(ready)
     check_facts(ready.policy, data)
     _check_certificate(ready)
@@ -241,8 +303,10 @@ def _check_certificate(ready: Calibrated) -> None:
         )
 
 
-def check_facts(policy: Policy, data: Data) -> None:
+def check_facts(policy: Policy | Grouped, data: Data) -> None:
     """Refuse data that do not fit the public facts: they have no neighbours, and nothing is proved about them."""
+    if isinstance(policy, Families):
+        policy.check_sizes(_counts(data).sparse()[1])
     system = policy.system
     if not system.has_values and not len(system.zeros):
         return
@@ -281,8 +345,14 @@ def histogram(ready: Calibrated, data: Any) -> Data:
 
 def most_bytes(ready: Calibrated, data: Data, rng: Rng) -> int:
     """The most bytes that a release of these data takes in the ledger."""
+    return ready.most_bytes(rows_at_most(ready, data), _said(rng))
+
+
+def rows_at_most(ready: Calibrated, data: Data) -> int:
+    """The most rows of a release."""
     rows = getattr(_runner(ready.runner), "most_rows", None) if ready.runner else None
-    return ready.most_bytes(ready.query.height if rows is None else rows(ready, data), _said(rng))
+    found: int = ready.query.height if rows is None else rows(ready, data)
+    return found
 
 
 def _said(rng: Rng) -> Randomness:

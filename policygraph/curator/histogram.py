@@ -40,6 +40,16 @@ class FromTables(Protocol):
         """Refuse counts whose answers could leave 64-bit integers."""
 
 
+class Held(Protocol):
+    """The counts of a cuboid, held where they were counted. Private."""
+
+    def check(self, make: Any, folder: str) -> None:
+        """Refuse, before anything is charged, what could not be written into a folder later."""
+
+    def write(self, make: Any, folder: str) -> None:
+        """Write the values that ``make`` (a function of the number of a block, its cells that hold records, and their counts) gives for every block."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Histogram:
     """How many records are in each cell.
@@ -72,6 +82,7 @@ class Histogram:
     _pairs: tuple[Ints, Ints] | None = None
     _tally: Callable[[Sequence[tuple[str, ...]]], list[Ints]] | None = None
     _filled: Callable[[tuple[str, ...]], tuple[Ints, Ints]] | None = None
+    _held: Callable[[tuple[str, ...]], Held] | None = None
 
     def __post_init__(self) -> None:
         for array in (self._vector, *(self._pairs or ())):
@@ -254,7 +265,7 @@ class Histogram:
                 )
         found = self._tally(sets) if self._tally is not None else []
         if any(int(table.sum()) != self.rows for table in found):
-            raise _changed()
+            raise changed()
         return found
 
     def cuboids(self, sets: Iterable[Sequence[str]]) -> dict[tuple[str, ...], Ints]:
@@ -289,6 +300,21 @@ class Histogram:
                     out[named_by[axes]] = np.asarray(cube.sum(axis=rest), dtype=np.int64).ravel()
         return {names: out[names] for names in named_by.values()}
 
+    def held(self, names: Sequence[str]) -> Held:
+        """Count a cuboid of any size, and hold its counts where they are.
+
+        Raises
+        ------
+        InputError
+            When these counts did not come from records.
+        """
+        if self._held is None or not isinstance(self.domain, Domain):
+            raise InputError(
+                "parts need records that an engine can count: expected a table, a file or a frame.",
+                code="counts.domain",
+            )
+        return self._held(tuple(sorted(names, key=self.domain.axis)))
+
     def filled(self, names: Sequence[str]) -> tuple[Ints, Ints]:
         """Return the cells of a cuboid that hold a record, and their counts, however many cells it has.
 
@@ -315,7 +341,7 @@ class Histogram:
             return cells.astype(np.int64), table[at]
         cells, counts = self._filled(tuple(self.domain.names[axis] for axis in axes))
         if int(counts.sum()) != self.rows:
-            raise _changed()
+            raise changed()
         return cells, counts
 
     def __repr__(self) -> str:
@@ -493,7 +519,8 @@ def _summed(lattice: Lattice, vector: Ints, sets: Sequence[tuple[str, ...]]) -> 
     return {names: out[lattice.mask(names)].reshape(-1) for names in sets}
 
 
-def _changed() -> DataError:
+def changed() -> DataError:
+    """The error for counts that do not add up to the records."""
     return DataError(
         "the records changed since they were counted: expected them at rest. Count them again.",
         code="data.changed",
@@ -501,11 +528,14 @@ def _changed() -> DataError:
 
 
 def _no_count(met: Any, at: int | None = None) -> DataError:
+    """The refusal of what is no count; it says what kind of thing it is and not its value, which may be near a true one."""
     where = "" if at is None else f" in cell {at}"
     met = met.item() if isinstance(met, np.generic) else met
-    return DataError(
-        f"the histogram has {met!r}{where}: expected whole numbers >= 0.", code="counts.value", value=met
-    )
+    what = f"a {type(met).__name__}"
+    if isinstance(met, (int, float)) and not isinstance(met, bool):
+        what = "a negative number" if met < 0 else "a number that is not whole or too large"
+        what = what if np.isfinite(float(met)) else repr(met)
+    return DataError(f"the histogram has {what}{where}: expected whole numbers >= 0.", code="counts.value")
 
 
 def _content(domain: Domain | Network, whole: Ints) -> str:

@@ -29,9 +29,11 @@ from policygraph.exact import Exact, as_fraction
 from policygraph.mechanisms.additive import Additive, Gaussian, Laplace
 from policygraph.mechanisms.base import Mechanism
 from policygraph.model.domain import Domain
+from policygraph.model.grouped import records_of
 from policygraph.model.loss import Epsilon, Loss, Rho
 from policygraph.model.policy import Policy
 from policygraph.model.queries.cuboids import CuboidQuery
+from policygraph.model.units import Unit
 from policygraph.release.release import NOT_PRIVATE, Errors, Release, Table
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.proofs import proved
@@ -122,6 +124,8 @@ class OnlineCube:
         Where the randomness comes from; secure by default.
     compose_policies
         Allow data that was released under another policy before.
+    engine
+        What counts the records: ``"duckdb"``, ``"spark"`` or a session of Spark, ``"postgres"``; by default what the data are in.
 
     Examples
     --------
@@ -158,6 +162,7 @@ class OnlineCube:
     compose_policies: bool = False
     source: Rng | None = None
     """The former name of ``rng``."""
+    engine: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         # Its arguments are checked when it is made, and not when a first question is asked.
@@ -180,7 +185,7 @@ class OnlineCube:
 
     @cached_property
     def _identity(self) -> Identity:
-        return identify(self.data, None, self.policy, self.columns)
+        return identify(self.data, None, self.policy, self.columns, engine=self.engine)
 
     @cached_property
     def _counts(self) -> Data:
@@ -188,7 +193,7 @@ class OnlineCube:
         counts = (
             known.counts
             if known.counts is not None
-            else read(known.records or self.data, None, self.policy, self.columns)
+            else read(known.records or self.data, None, self.policy, self.columns, engine=self.engine)
         )
         known.check(counts)
         return counts
@@ -435,7 +440,7 @@ class OnlineRule:
             raise InputError(
                 f"kind={self.kind!r}: expected 'epsilon' or 'rho'.", code="online.kind", value=self.kind
             )
-        if not isinstance(self.policy, Policy) or not isinstance(self.policy.domain, Domain):
+        if not isinstance(self.policy, (Policy, Unit)) or not isinstance(self.policy.domain, Domain):
             raise InputError(
                 f"policy={self.policy!r}: expected a policy over a table.",
                 code="online.policy",
@@ -455,7 +460,7 @@ class OnlineRule:
     @cached_property
     def known(self) -> list[int]:
         """Cuboids that no neighbour step changes."""
-        return known_cuboids(self.lattice, self.policy)
+        return known_cuboids(self.lattice, records_of(self.policy))
 
     @cached_property
     def _proofs(self) -> dict[int, Sensitivity]:

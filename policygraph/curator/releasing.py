@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import os
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,19 +13,27 @@ from pathlib import Path
 from typing import Any
 
 from policygraph.curator import gate
-from policygraph.curator.histogram import named
-from policygraph.curator.ledger import Account, ChargedPart, Ledger
+from policygraph.curator.histogram import digest, named
+from policygraph.curator.ledger import Account, ChargedPart, Ledger, Tags
 from policygraph.curator.noise import KeyedRng, Rng, SecureRng
+from policygraph.curator.noise.blocks import BLOCK
 from policygraph.curator.requests import Identity, Request, cells_looked_at
-from policygraph.errors import InputError
+from policygraph.errors import InputError, RefusedError
+from policygraph.logs import Field, event, listening, trace
 from policygraph.mechanisms import MeasuredNoise, Mechanism, choose
+from policygraph.mechanisms.additive import for_loss
 from policygraph.mechanisms.base import Calibrated, check_drawable
+from policygraph.mechanisms.members import for_unit
+from policygraph.model.families import Families
+from policygraph.model.grouped import Grouped
 from policygraph.model.loss import Loss
 from policygraph.model.node_privacy import NodePrivacy
 from policygraph.model.policy import Policy, check_kinds
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.measures import MeasureQuery
+from policygraph.model.units import Unit
 from policygraph.release.release import Release
+from policygraph.sensitivity.units import check_no_values
 
 ASKED = "Asked for:"
 APART = "This charge is not added to charges"
@@ -35,6 +44,8 @@ def calibrated(
 ) -> Calibrated:
     """A mechanism for a request: the given one, or the one that is expected to be most accurate."""
     check_mechanism(mechanism)
+    if isinstance(mechanism, Mechanism) and isinstance(policy, Unit):
+        return for_unit(mechanism, query, policy, loss)
     if isinstance(mechanism, Mechanism):
         return mechanism.calibrate(query, policy, loss)
     return mechanism if isinstance(mechanism, Calibrated) else choose(query, policy, loss)
@@ -103,6 +114,9 @@ def perform(
     before: Callable[[], None] | None = None,
     resume: bool = False,
     identity: Identity | None = None,
+    parts: str | Path | None = None,
+    tags: Tags | None = None,
+    require_proof: bool = False,
 ) -> Outcome:
     """Do what :func:`release` does, and say what it meant for the ledger.
 
@@ -119,9 +133,22 @@ def perform(
         Without ``reuse``: complete a charge for this very request whose release was never stored, at no cost, before a new one is made.
     identity
         The data as requests know them, where the caller found that out already.
+    parts
+        A new folder, or an address that Spark can write to, for the parts of a table of any size.
+    tags
+        What the release is for.
+    require_proof
+        Refuse, before anything is charged, unless ``policygraph.check`` accepts the certificate of the noise completely.
     """
     check_arguments(request.query, request.policy, ledger)
-    tell = progress or (lambda stage: None)
+    if parts is not None:
+        request = _in_parts(request)
+
+    def tell(stage: str) -> None:
+        trace(stage)
+        if progress is not None:
+            progress(stage)
+
     random = rng or SecureRng()
     book = Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger
     known = name = None
@@ -131,27 +158,113 @@ def perform(
         tell("looking for the request in the ledger")
         known = identity or request.identify()
         name = request.fingerprint(known, random)
-        found = None if name is None or not (reuse or resume) else book.find(name)
-        if found is not None and found.release is not None and reuse:
-            return Outcome(_with_target(Release.from_parquet(found.release), request), repeated=True)
+        if parts is None and (found := _on_record(book, name if reuse else None, request)) is not None:
+            if require_proof:
+                record = found.release.record
+                # Where the noise rests on a theorem, the certificate on record is of the query alone, and proves nothing about the noise.
+                of_noise = record["certificate"] is not None and record.get("certificate_of") == "the noise"
+                _check_proof(found.release.certificate if of_noise else None)
+            return found
     tell("computing the sensitivity")
     ready = calibrated(request.mechanism, request.query, request.policy, request.loss)
     _check_fits(ready, request)
     check_drawable(ready)
+    if require_proof:
+        tell("checking the certificate")
+        _check_proof(ready.sensitivity if _of_noise(ready) else None)
+    if parts is not None:
+        if book is not None and name is not None:
+            # Parts are seen before they are on record. What completes them must not draw noise of another scale from the same key.
+            name = digest("in parts", name, ready.noise.distribution, str(ready.noise.parameter))
+            if (found := _on_record(book, name if reuse else None, request)) is not None:
+                return found
+        _check_new(str(parts))
     tell("counting the records")
     counts = request.count(known)
     tell("checking the public facts")
-    gate.check(ready, counts)
+    make: Callable[[Rng], Release] = partial(gate.run, ready, counts)
+    room: int | None = None
+    if parts is None:
+        gate.check(ready, counts)
+    else:
+        plain = gate.check_parts(ready, counts)
+        make = partial(gate.run_parts, plain, gate.hold(plain, counts, str(parts)), str(parts))
+        room = ready.query.height // BLOCK + 1
     if book is None or known is None:
         if before is not None:
             before()
         tell("drawing the noise")
-        return Outcome(_with_target(gate.run(ready, counts, random), request))
+        made = make(random)
+        _log("released", request, mechanism=ready.mechanism, ledger=False)
+        return Outcome(_with_target(made, request))
     known.check(counts)
+    most = (
+        gate.most_bytes(ready, counts, random) if room is None else ready.most_bytes(room, random.randomness)
+    )
     return _charged(
-        request, ready, partial(gate.run, ready, counts), gate.most_bytes(ready, counts, random), book, known, name, random, tell,
-        dataset=dataset, compose_policies=compose_policies, once=reuse, resume=resume, before=before,
+        request, ready, make, most, book, known, name, random, tell,
+        dataset=dataset, compose_policies=compose_policies, once=reuse, resume=resume, before=before, tags=tags or Tags(),
     )  # fmt: skip
+
+
+def _on_record(book: Ledger, name: str | None, request: Request) -> Outcome | None:
+    """The release of a request that is on record; None where there is none."""
+    found = None if name is None else book.find(name)
+    if found is None or found.release is None:
+        return None
+    _log("repeated", request, charge=found.charge.number)
+    return Outcome(_with_target(Release.from_parquet(found.release), request), repeated=True)
+
+
+def _of_noise(ready: Calibrated) -> bool:
+    """Whether the certificate of a mechanism of others is one of what it measures; the gate looks at ours."""
+    proof, measured = ready.sensitivity, ready.measure
+    if proof is None or type(ready).__module__.startswith("policygraph."):
+        return True
+    if ready.runner or measured is None or proof.norm != ready.loss.norm:
+        return False
+    try:
+        proof.check_made_for(measured, ready.policy)
+    except InputError:
+        return False
+    return True
+
+
+def _check_proof(certificate: Any) -> None:
+    """Refuse noise that no certificate with a complete proof stands behind."""
+    if certificate is None or not getattr(certificate, "proved", False):
+        raise RefusedError(
+            "a proof was required, and the certificate of this noise is not completely checked by policygraph.check: it carries no proof that the "
+            "checker knows, or the noise rests on no certificate. Leave --require-proof (require_proof) out, or choose another mechanism or policy. "
+            "Nothing was charged.",
+            code="release.proof",
+        )
+
+
+def _in_parts(request: Request) -> Request:
+    """The same request for plain noise."""
+    return (
+        request
+        if request.mechanism not in (None, "auto")
+        else replace(request, mechanism=for_loss(request.loss))
+    )
+
+
+def _check_new(folder: str) -> None:
+    """Refuse a folder that is there, before anything is counted; for a release that is on record it holds the parts, and nothing is written."""
+    if "://" not in folder and os.path.lexists(folder):
+        raise InputError(
+            f"parts={folder!r} is there already: expected a new folder, since parts of two releases would be one table. Nothing was charged.",
+            code="release.exists",
+            value=folder,
+        )
+
+
+def _log(name: str, request: Request, **fields: Field) -> None:
+    """Tell the log of a request: what was asked and what it costs, nothing of the data."""
+    if listening():
+        policy, query = request.policy.fingerprint, request.query.fingerprint
+        event(name, policy=policy, query=query, loss=str(request.loss), **fields)
 
 
 def _check_fits(ready: Calibrated, request: Request) -> None:
@@ -183,6 +296,7 @@ def _charged(
     once: bool,
     resume: bool,
     before: Callable[[], None] | None,
+    tags: Tags,
 ) -> Outcome:
     """Charge, draw and store: the charge keeps the key of the noise until the release is on record, and only what is on record leaves."""
     account = find_account(book, known.account, dataset)
@@ -211,6 +325,17 @@ def _charged(
                 part=_part(ready, known),
                 compose_policies=compose_policies,
                 note=f"{ready.mechanism}: {ready.query!r}",
+                purpose=tags.purpose,
+                labels=tags.labels,
+                reservation=tags.reservation,
+            )
+            event(
+                "charged" if begun.fresh else "found",
+                charge=begun.charge.number,
+                account=dataset or begun.charge.dataset,
+                mechanism=ready.mechanism,
+                policy=begun.charge.policy,
+                loss=str(begun.charge.loss),
             )
         body = begun.release
         if body is None:
@@ -224,6 +349,9 @@ def _charged(
         if begun.release is not None or body != drawn:
             # It was on record, or another process drew for the same charge and was first.
             made = _with_target(Release.from_parquet(body), request)
+        event(
+            "released", charge=begun.charge.number, mechanism=ready.mechanism, ledger=True, fresh=begun.fresh
+        )
     finally:
         room.let_go()
     if not begun.fresh:
@@ -236,7 +364,7 @@ def _charged(
 
 def _part(ready: Calibrated, known: Identity) -> ChargedPart | None:
     """The part of the table that a charge is for, where the release depends on no other."""
-    cells = cells_looked_at(ready)
+    cells = None if isinstance(ready.policy, Grouped) else cells_looked_at(ready)
     return None if cells is None else ChargedPart.of(known.content, cells)
 
 
@@ -296,7 +424,9 @@ def find_account(book: Ledger, content: str, name: str | None) -> str:
 
 def check_arguments(query: Any, policy: Any, ledger: Any) -> None:
     """Refuse arguments of other kinds, such as a query and a policy that are swapped."""
-    check_kinds(query, policy, released=True, kinds=(NodePrivacy,))
+    check_kinds(query, policy, released=True, kinds=(NodePrivacy, Families, Unit))
+    if isinstance(policy, Unit):
+        check_no_values(query)
     if ledger is not None and not isinstance(ledger, (Ledger, str, Path)):
         raise InputError(
             f"ledger={ledger!r}: expected the path of a ledger, a Ledger, or None.",

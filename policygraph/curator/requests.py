@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.curator.counting import is_histogram, read_data
+from policygraph.curator.counting import check_records, is_histogram, read_data
 from policygraph.curator.counting.files import fetched, folders_of, resolve_all
 from policygraph.curator.counting.opening import open_source
 from policygraph.curator.counting.parts import CountedPart, counts_in, part_of, terms_of
@@ -29,7 +29,7 @@ from policygraph.curator.counting.tables import count_measure
 from policygraph.curator.histogram import DENSE, Data, Histogram, MeasuredCounts, digest
 from policygraph.curator.ledger.accounts import request_fingerprint
 from policygraph.curator.noise.rng import Rng
-from policygraph.errors import DataError, InputError
+from policygraph.errors import DataError, InputError, RefusedError
 from policygraph.exact import Exact
 from policygraph.mechanisms.base import Calibrated, Mechanism
 from policygraph.model.domain import Network
@@ -38,7 +38,9 @@ from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.matrices import MatrixQuery
 from policygraph.model.queries.measures import MeasureQuery
+from policygraph.model.units import Unit
 from policygraph.sensitivity.coupling import CELLS
+from policygraph.sensitivity.units import check_no_values
 
 VERSION = 2
 """Version of what a request is made of; requests of version 1 held the mechanism that was chosen."""
@@ -407,6 +409,7 @@ def identify(
     >>> one.content == same.content, one.content == other.content
     (True, False)
     """
+    check_records(data, policy)
     if isinstance(data, (Histogram, MeasuredCounts)):
         return _of_counts(data)
     measure = query.measure if isinstance(query, MeasureQuery) else None
@@ -418,6 +421,7 @@ def identify(
         _check_records(data, policy, edges)
     counted = counts_in(data, policy, measure, edges)
     if counted is not None:
+        check_records(counted, policy)
         return _of_counts(counted)
     network = isinstance(policy.domain, Network)
     found = files_by_bytes(data) if network else open_source(data, engine)
@@ -452,9 +456,13 @@ def read(
     """Read what a query is about: counts of cells, or counts and sums for a measure."""
     counted = counts_in(data, policy, query.measure if isinstance(query, MeasureQuery) else None, edges)
     if counted is not None:
+        check_records(counted, policy)
         return counted
     if not isinstance(query, MeasureQuery):
         return read_data(data, policy, columns, edges, engine)
+    if isinstance(policy, Unit):
+        # Values are read without a look at whose they are.
+        check_no_values(query)
     if isinstance(data, MeasuredCounts):
         return data
     _check_records(data, policy, edges)
@@ -480,6 +488,12 @@ def count_part(
     >>> part.cells.tolist(), part.counts.tolist()
     ([[0], [2]], [5, 2])
     """
+    if isinstance(policy, Unit):
+        raise RefusedError(
+            f"counts in a file under a policy that hides everything of one {policy.column}: the records of one {policy.column} may be in several files, and each would be bounded by itself. "
+            "Release from the records.",
+            code="unit.parts",
+        )
     known = identify(data, query, policy, columns, edges, engine)
     opened = data if known.records is None else known.records
     counts = read(opened, query, policy, columns, edges, engine) if known.counts is None else known.counts

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.distributions.moments import gaussian_quantile, laplace_quantile
+from policygraph.distributions.moments import gaussian_quantile, laplace_quantile, laplace_variance
 
 Floats = npt.NDArray[np.float64]
 
@@ -75,7 +75,7 @@ def sum_within(weights: Sequence[int], parameter: Fraction, *, laplace: bool) ->
     angles = 2 * np.pi * np.arange(length // 2 + 1) / length
     transform = np.ones_like(angles)
     for size, count in zip(*np.unique(sizes, return_counts=True), strict=True):
-        transform *= _transform(angles * float(size), scale, laplace=laplace) ** int(count)
+        transform *= _characteristic(angles * float(size), scale, laplace=laplace) ** int(count)
     chances = np.maximum(np.fft.irfft(transform, length)[: length // 2], 0.0)
     inside = chances[0] + 2 * np.concatenate([[0.0], np.cumsum(chances[1:])])
     # A quantile that float errors could miss is taken one step larger.
@@ -101,7 +101,7 @@ def linear_within(square: float | Floats, parameter: float, *, laplace: bool, ch
     -----
     Discrete Laplace noise plus an independent variable V of density ~ sinh((1 - |x|) / scale) on [-1, 1] is continuous Laplace noise. Sums of that are symmetric and
     log-concave, and of all such variables of one variance a truncated exponential has the largest tail (Fradelizi and Guedon 2004): :func:`_log_concave`. The sum of
-    the c_i V_i is sub-Gaussian with sum c_i^2 / 6. Discrete Gaussian noise is within 0.6 of a normal variable that is coupled to it, from a deviation of 3 on, and
+    the c_i V_i is sub-Gaussian with sum c_i^2 / 6. Narrow noise, which is hardly ever more than 0, is bounded by Chebyshev's inequality. Discrete Gaussian noise is within 0.6 of a normal variable that is coupled to it, from a deviation of 3 on, and
     sub-Gaussian in any case (``docs/explanation/proofs/stated-errors.md``).
 
     Examples
@@ -113,6 +113,8 @@ def linear_within(square: float | Floats, parameter: float, *, laplace: bool, ch
     share = chance / 25
     if laplace:
         each = SQRT2 * parameter * _log_concave(chance - share) + math.sqrt(math.log(2 / share) / 3)
+        if 0 < parameter < 1:
+            each = min(each, math.sqrt(laplace_variance(Fraction(parameter)) / chance))
     else:
         from scipy.special import ndtri
 
@@ -227,20 +229,25 @@ def _far(reach: float, deviation: float, smooth: float) -> float:
 
 def _characteristic(angles: Floats, parameter: float, *, laplace: bool) -> Floats:
     """Characteristic function of one discrete noise."""
+    if not parameter:
+        return np.ones_like(angles)
     if laplace:
         q = math.exp(-1 / parameter)
         made: Floats = (1 - q) ** 2 / ((1 - q) ** 2 + 4 * q * np.sin(angles / 2) ** 2)
         return made
     turned = np.remainder(angles + np.pi, 2 * np.pi) - np.pi
+    total, normal = np.zeros_like(turned), 0.0
     if parameter >= 1:
         # Poisson summation: by copies of the continuous one, of which the nearest matter.
-        total, normal = np.zeros_like(turned), 0.0
         for copy in (-2, -1, 0, 1, 2):
             total = total + np.exp(-parameter * (turned + 2 * np.pi * copy) ** 2 / 2)
             normal += math.exp(-parameter * (2 * math.pi * copy) ** 2 / 2)
-        summed: Floats = total / normal
-        return summed
-    return _transform(turned, parameter, laplace=False)
+    else:
+        for value in range(25):
+            weight = math.exp(-(value**2) / (2 * parameter)) * (2 if value else 1)
+            total, normal = total + weight * np.cos(turned * value), normal + weight
+    summed: Floats = total / normal
+    return summed
 
 
 def gathered(sizes: Floats, counts: Floats) -> tuple[Floats, Floats]:
@@ -255,24 +262,3 @@ def gathered(sizes: Floats, counts: Floats) -> tuple[Floats, Floats]:
     rounded = np.ldexp(np.ceil(mantissa * 2.0**33), exponent - 33)
     found, where = np.unique(rounded, return_inverse=True)
     return found, np.bincount(where, weights=many).astype(np.float64)
-
-
-def _transform(angles: Floats, scale: float, *, laplace: bool) -> Floats:
-    """Characteristic function of one variable."""
-    if laplace:
-        q = math.exp(-1 / scale) if scale > 0 else 0.0
-        made: Floats = (1 - q) ** 2 / (1 - 2 * q * np.cos(angles) + q * q)
-        return made
-    most = math.ceil(12 * math.sqrt(scale)) + 12
-    values = np.arange(1, most + 1)
-    weights = np.exp(-(values.astype(float) ** 2) / (2 * scale))
-    total = np.ones_like(angles)
-    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
-        total = total + 2 * weight * np.cos(angles * value)
-    normed: Floats = total / total_at_zero(weights)
-    return normed
-
-
-def total_at_zero(weights: Floats) -> float:
-    """Sum of the weights of all values, the middle one being 1."""
-    return 1.0 + 2.0 * float(weights.sum())

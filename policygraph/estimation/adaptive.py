@@ -1,14 +1,15 @@
 """Whole non-negative histograms that adapt to the shape of the data, from noisy numbers alone. Owns :func:`adaptive`.
 
-Candidates are the nearest non-negative cells; on lines and trees means over all segmentations of the noisy sums for several penalties, the same with joined pieces, and cells whose
-differences within nested runs are shrunk level by level; on grids means of the nearest non-negative cells over blocks. They are averaged with weights that follow from an unbiased
-estimate of their errors and from how many numbers they follow (``docs/explanation/proofs/adaptive-histograms.md``). Sees noisy numbers only.
+Candidates are the nearest non-negative cells; on lines and trees means over segmentations of the noisy sums for several penalties, cells whose differences within nested runs are
+shrunk level by level, and cells that are all alike; on grids means of the nearest non-negative cells over blocks. The mixture of them is published whose error is least in releases
+that are simulated around what the noisy numbers bear out (``docs/explanation/proofs/adaptive-histograms.md``). Sees noisy numbers only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy.typing as npt
 
 from policygraph.distributions.noise import NONE, Noise
 from policygraph.distributions.replay import Replay
-from policygraph.estimation.buckets import fewest, nearby, pooled, stretches, together
+from policygraph.estimation.buckets import fewest, nearby, pooled, stretches
 from policygraph.estimation.histograms import (
     lines_of,
     nearest_lines,
@@ -30,7 +31,7 @@ from policygraph.transforms.incidence.grid import graph_laplacian
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-PENALTIES = 5
+PENALTIES = 3
 """Penalties of a piece: 2 log n and its halves, n being the number of noisy sums."""
 DROP = 20.0
 """Segmentations lighter than exp(-20) of others at the same place are left out."""
@@ -40,12 +41,20 @@ SPREAD = 6.0
 """Var(n^2) / Var(n)^2 of Laplace noise, which is 5, and one more for neighbouring cells that share noise; for Gaussian noise it is less."""
 JOINED = 2
 """Pieces are joined for so many of the penalties, the largest ones: small penalties leave short pieces, whose ends are not known any better from what is beside them."""
+KEPT = (*range(PENALTIES, PENALTIES + JOINED), *range(JOINED, PENALTIES))
+"""Which of the means over segmentations are candidates, of those for each penalty and of those with joined pieces: where pieces are joined, the means without are no better."""
 SAMPLES = 16
 """Segmentations that are drawn for it: their mean errs by a sixteenth more than all of them. For very long sequences it is a quarter of that, since errors of pieces average out."""
 SHORTEST = 3
 """Sequences of fewer sums have no piece worth a penalty."""
-REPEATS = 1 << 14
-"""Risks are estimated so often that candidates are found for so many sums in all: for one to four draws and their negatives."""
+SIMULATED = 1 << 14
+"""Releases of so many sums in all are simulated in a round: 1 to 8, since the errors of many cells average out within one."""
+ROUNDS = 2
+"""Rounds of simulation on lines and trees, the second around the mixture that the first one found; one on grids, whose candidates are all smoother than the noisy cells."""
+WINDOW = 8
+"""Sums on each side from which lines are found: so many say what is beside them better than a noisy value does."""
+SURE = 5.0
+"""Beyond log n and this many scales there is a noise in one of 150 sequences of n values only."""
 LONG = 1 << 17
 """Beyond so many coordinates pieces are found by coarser steps, and blocks of grids are not averaged."""
 
@@ -59,8 +68,8 @@ class Adapted:
     cells
         Whole cells >= 0, with the totals that are known.
     weights
-        Weight of each candidate: the nearest non-negative cells first, then on lines and trees a mean over segmentations for each penalty, those with joined pieces, and nested runs with
-        one factor for each level and with factors for parts of a level; on grids means over blocks of 2, 4, 8, ... cells along each axis.
+        Weight of each candidate: the nearest non-negative cells first, then on lines and trees segmentations with joined pieces for the two largest penalties, a mean over segmentations
+        for the smallest, nested runs, and cells that are all alike; on grids means over blocks of 2, 4, 8, ... cells along each axis.
     """
 
     cells: Ints
@@ -85,11 +94,10 @@ def adaptive(reduction: Reduction, noisy: Any, noise: Noise) -> Adapted:
     of its own the cells themselves, into constant pieces. In the same order cells form runs of 2, 4, 8, ..., and differences between the means of halves are shrunk by the
     share of their squares that noise explains. On grids the nearest non-negative cells are averaged over blocks. On other graphs they are the only candidate.
 
-    Public noise w of the same distribution is added and subtracted: given z + w, noise z - w has mean 0, because z and w can be exchanged. So the squared distance of
-    an estimate from noisy cells + w to noisy cells - w is its squared error plus a number that is the same for all candidates. Each w is used with its negative, so that
-    what is linear in w cancels. Weights are (1 + d)^-2 exp(-risk / (4 v)), where d is the number of degrees of freedom, found from the same draws, and v is the norm of the covariance of the noise of the cells along a sequence: 4 variances on a line,
-    where neighbouring cells share noise. A candidate whose coordinates err more than twice as much as those of the nearest non-negative cells loses weight for this as well: ranges are
-    differences of few coordinates, and cells that are near the true ones may have sums that are not.
+    Which candidates to believe is found by public noise w of the same distribution that is added and subtracted: given z + w, noise z - w has mean 0, because z and w can be exchanged. So noisy sums - w
+    are fresh sums for an estimate from noisy cells + w, and their likelihood weighs the candidates. Releases are then simulated with the mixture by these weights in place of the truth, and
+    the mixture is taken whose errors are least there: those of cells, as a share of the least of any candidate, and those of the coordinates, as a share of the noise; on grids those of coordinates and of boxes, as shares of the least. On lines and trees this is done once more
+    around the mixture that was found.
 
     Examples
     --------
@@ -101,14 +109,15 @@ def adaptive(reduction: Reduction, noisy: Any, noise: Noise) -> Adapted:
     >>> line = transform(pg.Policy(domain, pg.PolicyGraph.line(domain)))
     >>> made = adaptive(line, [2, -1, 0, 1, 990, 3, -4, 1], laplace_noise(Fraction(2)))
     >>> made.cells.tolist(), len(made.weights)
-    ([1, 0, 0, 0, 991, 0, 0, 0], 10)
+    ([0, 0, 0, 1, 991, 0, 0, 0], 6)
     """
     cells = np.asarray(noisy, dtype=np.int64).reshape(-1)
     family = None if noise.distribution == NONE else candidates_of(reduction)
     if family is None:
         return Adapted(mixed(reduction, cells, noise, np.ones(1)), np.ones(1))
-    weights = _weights(reduction, family, cells, noise)
-    return Adapted(mixed(reduction, cells, noise, weights), weights)
+    found = family.made(cells, noise.variance)
+    weights = _weights(reduction, family, cells, noise, found)
+    return Adapted(rounded(reduction, weights @ found, cells), weights)
 
 
 def mixed(reduction: Reduction, noisy: Any, noise: Noise, weights: Floats) -> Ints:
@@ -116,7 +125,7 @@ def mixed(reduction: Reduction, noisy: Any, noise: Noise, weights: Floats) -> In
     cells = np.asarray(noisy, dtype=np.int64).reshape(-1)
     family = candidates_of(reduction) if len(weights) > 1 else None
     found = projection(reduction, cells)[None, :] if family is None else family.made(cells, noise.variance)
-    return rounded(reduction, np.tensordot(weights, found, axes=1), cells)
+    return rounded(reduction, weights @ found, cells)
 
 
 @dataclass(frozen=True)
@@ -127,22 +136,19 @@ class Estimators:
     ----------
     made
         Candidates, a row of non-negative cells for each, from noisy cells and the variance of the noise of a coordinate.
-    norm
-        The norm of the covariance of the noise of cells, in variances of a coordinate: twice the largest number of noises in a cell, or 1 where no two cells share one.
     measured
-        The coordinates with noise, of rows of cells, in which errors and followed numbers are counted.
+        The coordinates with noise, of rows of cells.
     noises
         Noises in all these coordinates together.
-    allowed
-        How many times the errors of the first candidate in these coordinates others may have before they lose weight for it: twice, or once on grids, where the errors along the whole
-        border of a region add up.
+    boxes
+        On grids, where ranges are no differences of two coordinates: sums over all boxes that begin at the first cell, of rows of cells. Their errors and those of the coordinates
+        count as much as those of cells there.
     """
 
     made: Callable[[Ints, float], Floats]
-    norm: int
     measured: Callable[[Floats], Floats]
     noises: int
-    allowed: int = 2
+    boxes: Callable[[Floats], Floats] | None = None
 
 
 def candidates_of(reduction: Reduction) -> Estimators | None:
@@ -182,6 +188,72 @@ def tamed(sums: Floats, nearest: Floats, variance: float) -> Floats:
     """
     reach = np.sqrt(2.0 * variance * np.log(max(sums.size, 2)))
     return np.asarray(nearest + np.clip(sums - nearest, -reach, reach))
+
+
+@lru_cache(maxsize=4 * WINDOW)
+def _line_beside(before: int, after: int) -> tuple[Floats, Floats]:
+    """What the least-squares line through so many values before and after a place says of it, and what the values differ from that line, as factors of the values."""
+    at = np.concatenate([np.arange(-before, 0.0), np.arange(1.0, after + 1)])
+    line = np.stack([np.ones(len(at)), at], axis=1)
+    fit = np.linalg.pinv(line)
+    return fit[0], np.eye(len(at)) - (line @ fit).T
+
+
+def settled(sums: Floats, variance: float, top: float = float("nan")) -> Floats:
+    """Noisy sums without single values that stand out of two lines that meet there.
+
+    Parameters
+    ----------
+    sums
+        Noisy sums, which rise from 0.
+    variance
+        Variance of the noise.
+    top
+        What they rise to, or nan.
+
+    Notes
+    -----
+    Where the values on each side of a sum are a line but for the noise, the sum is brought as near to what the two lines say of it as the largest of as many Gaussian noises would be,
+    unless it is farther away than Laplace noise is likely to bring any of them. A jump is left alone, since one of the two lines follows it, and so are sums that are rough. Near an end it is
+    one line, through what is known of the end.
+
+    Examples
+    --------
+    >>> rising = 100.0 * np.arange(1, 101)
+    >>> rising[50] += 6
+    >>> bool(settled(rising, 1.0)[50] - 5100 < 4)
+    True
+    >>> jump = np.where(np.arange(100) < 50, 0.0, 7.0)
+    >>> bool((settled(jump, 1.0) == jump).all())
+    True
+    """
+    count = len(sums)
+    if count <= 2 * WINDOW:
+        return sums
+    low, high, rest = (np.zeros(count) for _ in range(3))
+    free = np.full(count, 2.0 * WINDOW - 4)
+    inner = sums[WINDOW:-WINDOW]
+    seen = np.lib.stride_tricks.sliding_window_view(sums, WINDOW)
+    sides = [seen[: len(inner)] - inner[:, None], seen[WINDOW + 1 :] - inner[:, None]]
+    fits = [_line_beside(WINDOW, 0), _line_beside(0, WINDOW)]
+    lines = [side @ ahead for side, (ahead, _) in zip(sides, fits, strict=True)]
+    low[WINDOW:-WINDOW], high[WINDOW:-WINDOW] = np.minimum(*lines), np.maximum(*lines)
+    rest[WINDOW:-WINDOW] = sum(
+        np.square(side @ off).sum(axis=1) for side, (_, off) in zip(sides, fits, strict=True)
+    )
+    known = np.concatenate([[0.0], sums, [] if np.isnan(top) else [top]])
+    for place in (*range(WINDOW), *range(count - WINDOW, count)):
+        before, after = min(place + 1, WINDOW), min(len(known) - place - 2, WINDOW)
+        near = known[place + 1 - before : place + 2 + after] - sums[place]
+        ahead, off = _line_beside(before, after)
+        away = np.delete(near, before)
+        low[place] = high[place] = away @ ahead
+        rest[place], free[place] = np.square(away @ off).sum(), before + after - 2.0
+    reach = np.sqrt(2.0 * variance * np.log(count))
+    likely = np.sqrt(variance / 2) * (np.log(count) + SURE)
+    smooth = rest <= variance * (free + 2 * np.sqrt((SPREAD - 1) * free))
+    out = ((low > reach) & (low < likely)) | ((high < -reach) & (high > -likely))
+    return np.asarray(sums + np.where(smooth & out, np.where(low > 0, low - reach, high + reach), 0.0))
 
 
 def _finest(count: int) -> int:
@@ -233,20 +305,16 @@ class _Runs:
         sides = np.concatenate([u[cut], v[cut], labels[self.ends]])
         return np.bincount(sides, minlength=count).astype(np.float64)
 
-    def shrunk(self, cells: Ints, variance: float) -> list[Floats]:
-        """Cells after shrinkage of differences within runs: one factor for each level, and factors for parts of a level."""
-        given = cells.astype(np.float64)
+    def shrunk(self, cells: Ints, variance: float) -> Floats:
+        """Cells after shrinkage of differences within runs, by factors for parts of a level."""
         least = fewest(len(cells), SPREAD)
-        return [
-            pooled(
-                given,
-                stretches(self.pieces, self.laid),
-                lambda labels: self.noises(labels) * variance,
-                spread=SPREAD,
-                groups=groups,
-            )
-            for groups in (together, lambda numbers: nearby(numbers, self.laid, least))
-        ]
+        return pooled(
+            cells.astype(np.float64),
+            stretches(self.pieces, self.laid),
+            lambda labels: self.noises(labels) * variance,
+            spread=SPREAD,
+            groups=lambda numbers: nearby(numbers, self.laid, least),
+        )
 
 
 def _on_lines(reduction: LineTransform) -> Estimators:
@@ -265,21 +333,25 @@ def _on_lines(reduction: LineTransform) -> Estimators:
         tops = sums[:, -1].tolist() if reduction.exact_totals else None
         nearest = nearest_lines(sums, reduction)
         kept = tamed(sums, np.cumsum(nearest[laid].reshape(sums.shape), axis=1), variance)
-        means = _means([row[:measured].copy() for row in kept], variance, sloped=True, tops=tops)
-        runs_of = [np.cumsum(each[laid].reshape(sums.shape), axis=1) for each in runs.shrunk(cells, variance)]
+        ends = [float("nan")] * len(sums) if tops is None else tops
+        cut = [settled(row[:measured], variance, top) for row, top in zip(kept, ends, strict=True)]
+        means = _means(cut, variance, sloped=True, tops=tops)
+        flat = sums[:, -1:] * np.arange(1, length + 1) / length
+        runs_of = np.cumsum(runs.shrunk(cells, variance)[laid].reshape(sums.shape), axis=1)
         return np.stack(
             [nearest]
             + [
                 nearest_lines(np.concatenate([each, sums[:, measured:]], axis=1), reduction)
                 for each in [
-                    *(np.stack([line[k] for line in means]) for k in range(PENALTIES + JOINED)),
-                    *(each[:, :measured] for each in runs_of),
+                    *(np.stack([line[k] for line in means]) for k in KEPT),
+                    runs_of[:, :measured],
+                    flat[:, :measured],
                 ]
             ]
         )
 
     noises = reduction.width - len(reduction.fixed)
-    return Estimators(made, 4, _on_coordinates(reduction), noises)
+    return Estimators(made, _on_coordinates(reduction), noises)
 
 
 def _on_grid(reduction: GridTransform) -> Estimators | None:
@@ -294,15 +366,20 @@ def _on_grid(reduction: GridTransform) -> Estimators | None:
         label = np.ravel_multi_index(parts, reduction.shape)
         blocks.append(np.unique(label, return_inverse=True)[1].reshape(-1))
     u, v = reduction.edges()
-    degrees = np.bincount(np.concatenate([u, v]), minlength=at.shape[1])
 
     def made(cells: Ints, variance: float) -> Floats:
         nearest = np.maximum(projection(reduction, cells), 0.0)
         means = [(np.bincount(each, nearest) / np.bincount(each))[each] for each in blocks]
         return np.stack([nearest, *means])
 
-    noises = len(degrees) - len(reduction.fixed)
-    return Estimators(made, 2 * int(degrees.max()), _least_flows(reduction, u, v), noises, 1)
+    def boxes(rows: Floats) -> Floats:
+        sums = rows.reshape(len(rows), *reduction.shape)
+        for axis in reduction.axes:
+            sums = np.cumsum(sums, axis=axis + 1)
+        return sums.reshape(len(rows), -1)
+
+    noises = at.shape[1] - len(reduction.fixed)
+    return Estimators(made, _least_flows(reduction, u, v), noises, boxes)
 
 
 def _least_flows(reduction: GridTransform, u: Ints, v: Ints) -> Callable[[Floats], Floats]:
@@ -347,6 +424,7 @@ def _on_forest(reduction: ForestTransform) -> Estimators | None:
     after = [int(reduction.parent[path[-1]]) if held[path[-1]] and not lone else -1 for path in cuts]
     runs = _Runs.of(np.zeros_like(laid), laid, reduction.parent, reduction.fixed)
     whole = graph_of(reduction.policy).components() if len(reduction.fixed) else None
+    alike = np.zeros_like(laid) if whole is None else whole
 
     def totalled(found: Floats, cells: Ints) -> Floats:
         if whole is None:
@@ -359,39 +437,85 @@ def _on_forest(reduction: ForestTransform) -> Estimators | None:
         tops = [float(sums[above]) if above >= 0 else float("nan") for above in after]
         out = [projection(reduction, cells)]
         kept = tamed(sums, _applied(reduction, out[0][None, :])[0], variance)
-        means = _means([kept[path] for path in cuts], variance, sloped=not lone, tops=tops)
-        for k in range(PENALTIES + JOINED):
+        cut = [
+            kept[path] if lone else settled(kept[path], variance, top)
+            for path, top in zip(cuts, tops, strict=True)
+        ]
+        means = _means(cut, variance, sloped=not lone, tops=tops)
+        for k in KEPT:
             moved = sums.copy()
             for path, each in zip(cuts, means, strict=True):
                 moved[path] = each[k]
             out.append(projection(reduction, reduction.invert(moved)))
-        out += [projection(reduction, totalled(each, cells)) for each in runs.shrunk(cells, variance)]
+        means_of = np.bincount(alike, cells) / np.bincount(alike)
+        out += [
+            projection(reduction, totalled(each, cells))
+            for each in (runs.shrunk(cells, variance), means_of[alike])
+        ]
         return np.stack(out)
 
     noises = reduction.width - len(reduction.fixed)
-    return Estimators(made, 1 if lone else 4, _on_coordinates(reduction), noises)
+    return Estimators(made, _on_coordinates(reduction), noises)
 
 
-def _weights(reduction: Reduction, family: Estimators, cells: Ints, noise: Noise) -> Floats:
-    """Weights of the candidates by the unbiased estimate of their errors, and by how many numbers they follow."""
+def _weights(reduction: Reduction, family: Estimators, cells: Ints, noise: Noise, found: Floats) -> Floats:
+    """Weights of the mixture with the least errors in simulated releases."""
     replay = Replay("adaptive", cells)
-    pairs = min(4, max(1, REPEATS // max(1, 2 * reduction.width)))
-    risks: Any = 0.0
-    sums: Any = 0.0
-    numbers: Any = 0.0
+
+    def drawn() -> Ints:
+        made = replay.draws(noise, (reduction.width,))
+        made[reduction.fixed] = 0
+        return reduction.invert(made)
+
+    releases = min(8, max(1, SIMULATED // reduction.width))
+    pairs = max(1, releases // 2)
+    missed = np.zeros(len(found))
     for _ in range(pairs):
-        drawn = replay.draws(noise, (reduction.width,))
-        drawn[reduction.fixed] = 0
-        once = reduction.invert(drawn)
+        once = drawn()
         for shift in (once, -once):
-            found = family.made(cells + shift, 2 * noise.variance)
-            other = found - (cells - shift)
-            risks = risks + (other**2).sum(axis=1) / (2 * pairs)
-            sums = sums + np.square(family.measured(other)).sum(axis=1) / (2 * pairs)
-            followed = family.measured(found) @ family.measured(shift[None, :])[0]
-            numbers = numbers + followed / (2 * pairs * noise.variance)
-    errors = sums - 2 * noise.variance * family.noises
-    against = risks / family.norm + np.maximum(errors - family.allowed * max(errors[0], 0.0), 0.0)
-    made = -against / (4 * noise.variance) - 2 * np.log1p(np.maximum(numbers, 0.0))
-    made = np.exp(made - made.max())
-    return np.asarray(made / made.sum())
+            other = family.made(cells + shift, 2 * noise.variance) - (cells - shift)
+            missed += np.square(family.measured(other)).sum(axis=1) / (2 * pairs)
+    # The noise of what was held out has twice the variance.
+    likely = np.exp((missed.min() - missed) / (4 * noise.variance))
+    weights: Floats = likely / likely.sum()
+    for _ in range(1 if family.boxes else ROUNDS):
+        truth = rounded(reduction, weights @ found, cells)
+        errors = np.zeros((3 if family.boxes else 2, len(found), len(found)))
+        for _ in range(releases):
+            off = family.made(truth + drawn(), noise.variance) - truth
+            seen = [off, family.measured(off), *([family.boxes(off)] if family.boxes else [])]
+            errors += np.stack([each @ each.T for each in seen]) / releases
+        # Less than one count in all is no error.
+        units = [max(float(np.diag(each).min()), 1.0) for each in errors]
+        if not family.boxes:
+            units[1] = noise.variance * family.noises
+        weights = best_mixture((errors / np.array(units)[:, None, None]).sum(axis=0))
+    return weights
+
+
+def best_mixture(products: Floats) -> Floats:
+    """The weights >= 0 with sum 1 of the least quadratic form.
+
+    Parameters
+    ----------
+    products
+        A positive semidefinite matrix, such as the products of the errors of some estimates.
+
+    Notes
+    -----
+    With products P'P it is the shortest point of the convex hull of the columns of P. The non-negative solution x of least |P x|^2 + (1'x - 1)^2 is a multiple of it: for
+    every sum of x the first term is least at the same weights (Lawson and Hanson, Solving Least Squares Problems, chapter 23).
+
+    Examples
+    --------
+    >>> best_mixture(np.array([[1.0, 0.0], [0.0, 3.0]])).round(6).tolist()
+    [0.75, 0.25]
+    """
+    from scipy.optimize import nnls
+
+    # In units of the least error, so that no multiple is too small to be told.
+    values, vectors = np.linalg.eigh(products / max(float(np.diag(products).min()), 1e-12))
+    root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    count = len(products)
+    found, _ = nnls(np.vstack([root, np.ones(count)]), np.append(np.zeros(count), 1.0))
+    return np.asarray(found / found.sum())

@@ -124,11 +124,6 @@ def stretches(buckets: Ints, laid: Ints) -> Iterator[Ints]:
         yield labels
 
 
-def together(numbers: Floats) -> Ints:
-    """All cells in one group, for :func:`pooled`."""
-    return np.zeros(len(numbers), dtype=np.int64)
-
-
 def nearby(numbers: Floats, laid: Ints, least: int) -> Ints:
     """Groups of cells that follow each other and hold so many numbers at least, for :func:`pooled`.
 

@@ -17,7 +17,8 @@ import numpy.typing as npt
 from policygraph.arrow import to_numpy
 from policygraph.errors import InputError
 from policygraph.model.measure import Measure
-from policygraph.release.release import Release, Table, _free
+from policygraph.release.release import Release, Table
+from policygraph.release.sheets import free
 
 Floats = npt.NDArray[np.float64]
 UNDEFINED = "undefined: the count is not clearly positive"
@@ -146,7 +147,7 @@ def average_table(
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MeasureRelease(Release):
     """Noisy sums of a measure, and for averages their counts and quotients.
 
@@ -195,7 +196,7 @@ class MeasureRelease(Release):
         made = super()._arrow(tables, named=named)
         names = list(dict.fromkeys(column for table in tables for column in table.columns))
         for column in ("value", "standard_deviation", "within_95"):
-            at = made.schema.get_field_index(_free(column, names))
+            at = made.schema.get_field_index(free(column, names))
             held = made.column(at)
             held = pc.if_else(pc.is_nan(held), pa.scalar(None, held.type), held)
             made = made.set_column(at, made.schema.field(at).name, held)
@@ -213,7 +214,7 @@ class MeasureRelease(Release):
                     listed += [None] * height
         for column, values in ends.items():
             kind = pa.string() if column == "note" else pa.float64()
-            made = made.append_column(_free(column, names), pa.array(values, kind))
+            made = made.append_column(free(column, names), pa.array(values, kind))
         return made
 
     @classmethod
@@ -221,7 +222,7 @@ class MeasureRelease(Release):
         """Read a release back from its Arrow table; averages are worked out again from sums and counts."""
         measure = Measure.from_spec(dict(record["query"]["measure"]))
         names = list(dict.fromkeys(c for part in record["parts"] for c in part["columns"]))
-        value = _free("value", names)
+        value = free("value", names)
         tables: list[Table] = []
         start = 0
         for part in record["parts"]:

@@ -17,10 +17,12 @@ import numpy.typing as npt
 from policygraph.distributions.noise import GAUSSIAN, LAPLACE, Noise, gaussian_noise, laplace_noise
 from policygraph.distributions.replay import Replay
 from policygraph.errors import InputError, RefusedError
+from policygraph.estimation.measures import MeasureRelease
 from policygraph.model.constraints.tables import Cuboid, Total
 from policygraph.model.domain import Domain
 from policygraph.model.policy import Policy
 from policygraph.model.queries.cuboids import CuboidQuery
+from policygraph.model.queries.measures import MeasureQuery
 from policygraph.model.queries.statistics import ChiSquaredRoot, chi_squared_root
 from policygraph.release.release import Release, Table
 
@@ -280,6 +282,8 @@ class Moments:
     _centre: Floats = field(repr=False)
     _scale: Floats = field(repr=False)
     _draws: Callable[[int], Floats] = field(repr=False)
+    measured: str = ""
+    """The measure, where the release is of its sums; of its squares nothing is known."""
 
     def total(self) -> Estimate:
         """The number of records."""
@@ -297,11 +301,14 @@ class Moments:
     def covariance(self, one: str, other: str) -> Estimate:
         """The covariance of two attributes."""
         i, j = self._at(one) - 1, self._at(other) - 1
+        if i == j:
+            self._check_squares(one)
         return self._estimate(lambda g: self._covariances(g)[..., i, j])
 
     def correlation(self, one: str, other: str) -> Estimate:
         """The correlation of two attributes."""
         i, j = self._at(one) - 1, self._at(other) - 1
+        self._check_squares(one, other)
 
         def correlate(g: Floats) -> Floats:
             c = self._covariances(g)
@@ -331,6 +338,7 @@ class Moments:
                 code="statistics.attribute",
                 value=names,
             )
+        self._check_squares(*names)
 
         def solve(g: Floats) -> Floats:
             c = self._covariances(g)
@@ -351,6 +359,15 @@ class Moments:
             return made
 
         return out | {"intercept": self._estimate(intercept)}
+
+    def _check_squares(self, *names: str) -> None:
+        if self.measured in names:
+            raise RefusedError(
+                f"squares of {self.measured} were not measured, so that its variance is not known: expected it as the outcome of a regression, or in a covariance with an "
+                "attribute.",
+                code="statistics.measure",
+                value=self.measured,
+            )
 
     def _at(self, name: str) -> int:
         if name not in self.attributes:
@@ -447,7 +464,8 @@ def moments(
     Parameters
     ----------
     release
-        Counts with independent noise: by ``pg.Laplace`` or ``pg.Gaussian``.
+        Counts with independent noise: by ``pg.Laplace`` or ``pg.Gaussian``. Or averages of a measure for one table (``pg.queries.averages``): the measure is then one more
+        attribute, with its mean, its covariances with the others, and regressions of it on them.
     attributes
         Attributes of the table; by default all of them.
     scores
@@ -479,6 +497,8 @@ def moments(
     >>> age.low < 40 < age.high, found.correlation("age", "vote").low > 0
     (True, True)
     """
+    if isinstance(release, MeasureRelease):
+        return _measured_moments(release, attributes, scores or {}, table, population=population)
     held = release._find(table)
     deviation = _additive(release, held)
     names = attributes or held.columns
@@ -488,8 +508,7 @@ def moments(
     design = np.stack(
         [np.ones(len(held.values)), *((x - m) / s for x, m, s in zip(columns, centre, scale, strict=True))]
     )
-    upper = np.triu_indices(len(design))
-    weights = design[upper[0]] * design[upper[1]]
+    weights = _products(design)
     values = np.asarray(held.values if held.unbiased is None else held.unbiased, dtype=np.float64)
     known, rest = _public_part(release, held, weights)
     sums = known + rest @ values
@@ -499,10 +518,25 @@ def moments(
         raw = weights @ values
         total = raw[0] if raw[0] > 0 else np.nan
         sampling = np.nan_to_num((weights * values) @ weights.T - np.outer(raw, raw) / total)
-    law, factor = noise_of(release), deviation / max(float(np.sqrt(noise_of(release).variance)), 1e-300)
+    return Moments(
+        tuple(names), sums, noise, sampling, centre, scale, _again(release, values, deviation, rest)
+    )
+
+
+def _products(design: Floats) -> Floats:
+    """Products of any two rows, in the order of an upper triangle."""
+    upper = np.triu_indices(len(design))
+    made: Floats = design[upper[0]] * design[upper[1]]
+    return made
+
+
+def _again(release: Release, values: Floats, deviation: Floats, rest: Floats) -> Callable[[int], Floats]:
+    """Errors of sums of released values with these weights, with noise drawn again in public."""
+    law = noise_of(release)
+    factor = deviation / max(float(np.sqrt(law.variance)), 1e-300)
 
     def draws(runs: int) -> Floats:
-        made = np.zeros((runs, len(sums)))
+        made = np.zeros((runs, len(rest)))
         replay = Replay("moments", values)
         batch = max(1, AT_ONCE // max(1, len(values)))
         for start in range(0, runs, batch):
@@ -510,7 +544,69 @@ def moments(
             made[start : start + many] = (replay.draws(law, (many, len(values))) * factor) @ rest.T
         return made
 
-    return Moments(tuple(names), sums, noise, sampling, centre, scale, draws)
+    return draws
+
+
+def _measured_moments(
+    release: MeasureRelease,
+    attributes: Sequence[str],
+    scores: Mapping[str, Any],
+    table: Any,
+    *,
+    population: bool,
+) -> Moments:
+    """Moments from measured sums: those of scores from the counts, and those of the measure with scores from its sums in each cell."""
+    kinds = [part.get("kind") for part in release.record["parts"]]
+    stated = release.record["measure"]
+    if kinds != ["sum", "count", "average"] or len(stated["measured"]) != 1 or table != 0 or population:
+        raise RefusedError(
+            "moments of this release of a measure: expected averages for one table, pg.queries.averages(domain, [['age']], measure), whose sums and counts have independent "
+            "noise, about the records themselves (population=False).",
+            code="statistics.measure",
+        )
+    sums, counts = release.tables[0], release.tables[1]
+    spread = release.record["parts"][2]["spread"]
+    if stated["known_counts"] and spread[1]:
+        raise RefusedError(
+            "some counts behind these averages are public, so that the errors of the others depend on each other, and how is not recorded. Expected a policy without "
+            "public counts, or one that publishes the whole table.",
+            code="statistics.mechanism",
+        )
+    query = cast("MeasureQuery", release.query)
+    middle, half = float(query.measure.middle), max(float(query.measure.high - query.measure.low) / 2, 1e-300)
+    names = tuple(attributes) or counts.columns
+    columns = [_scores(counts, name, scores.get(name)) for name in names]
+    centre = np.array([*((x.min() + x.max()) / 2 for x in columns), middle])
+    scale = np.array([*(max(float(np.ptp(x)) / 2, 1e-300) for x in columns), half])
+    many = np.asarray(counts.values, dtype=np.float64)
+    off = (np.asarray(sums.values, dtype=np.float64) - middle * many) / half
+    design = np.stack(
+        [np.ones(len(many)), *((x - m) / s for x, m, s in zip(columns, centre, scale, strict=False))]
+    )
+    # A moment without the measure is a sum of counts, one with it a sum of its sums; that of its squares was not measured.
+    size = len(design) + 1
+    upper = np.triu_indices(size)
+    rest = np.zeros((len(upper[0]), 2 * len(many)))
+    for row, (i, j) in enumerate(zip(*upper, strict=True)):
+        if j < size - 1:
+            rest[row, : len(many)] = design[i] * design[j]
+        elif i < size - 1:
+            rest[row, len(many) :] = design[i]
+    values = np.concatenate([many, off])
+    deviation = np.repeat([spread[1], spread[0] / half], len(many))
+    made = rest @ values
+    made[-1] = np.nan
+    noise = (rest * deviation**2) @ rest.T
+    return Moments(
+        (*names, query.measure.column),
+        made,
+        noise,
+        np.zeros_like(noise),
+        centre,
+        scale,
+        _again(release, values, deviation, rest),
+        measured=query.measure.column,
+    )
 
 
 def _scores(table: Table, name: str, given: Any) -> Floats:

@@ -5,16 +5,20 @@ Every attribute, label and node is looked up one by one, so that all wrong ones 
 
 from __future__ import annotations
 
+import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from policygraph.errors import InputError
 from policygraph.files.problems import Path, Problems, near, shown
+from policygraph.files.sheets import SheetError, read_published
 from policygraph.model import queries
 from policygraph.model.constraints import Constraint, from_spec
 from policygraph.model.constraints.base import AnyDomain
 from policygraph.model.domain import Domain, Network
+from policygraph.model.policy import Policy
 from policygraph.model.queries import CuboidQuery, MatrixQuery, MeasureQuery, Query
 from policygraph.model.queries.products import ProductQuery
 from policygraph.model.queries.statistics import NonlinearQuery
@@ -24,7 +28,7 @@ STACKED = 5_000_000
 HOW = ("mechanism", "nonnegative")
 """Keys that say how a release is made, not what is released."""
 BESIDE = {
-    "statistic": {"largest", "side"},
+    "statistic": {"largest", "side", "attributes"},
     "cuboid": {"weight"},
     "cuboids": {"weights"},
     "all_cuboids": {"up_to"},
@@ -36,14 +40,20 @@ BESIDE = {
 }
 
 
-def read_facts(given: list[Any], domain: AnyDomain, problems: Problems) -> list[Constraint]:
-    """Make the constraints of the ``[[public]]`` tables; note what does not fit the domain."""
+def read_facts(
+    given: list[Any], domain: AnyDomain, problems: Problems, folder: pathlib.Path
+) -> list[Constraint]:
+    """Make the constraints of the ``[[public]]`` tables; note what does not fit the domain, or the files in a folder that they name."""
     out = []
     for at, fact in enumerate(given):
         if problems.under("public", at):
             continue
         path: Path = ("public", at)
         _check(fact, domain, path, problems)
+        if isinstance(fact.get("equals"), (str, dict)) and not (
+            problems.under(*path) or problems.under("domain")
+        ):
+            fact = _with_published(fact, domain, path, problems, folder)
         if problems.under(*path) or problems.under("domain"):
             continue
         for single in _singles(fact):
@@ -61,6 +71,28 @@ def read_facts(given: list[Any], domain: AnyDomain, problems: Problems) -> list[
                 continue
             out.append(constraint)
     return out
+
+
+def _with_published(
+    fact: dict[str, Any], domain: AnyDomain, path: Path, problems: Problems, folder: pathlib.Path
+) -> dict[str, Any]:
+    """A fact with the values that a file has for it."""
+    given = {"file": fact["equals"]} if isinstance(fact["equals"], str) else fact["equals"]
+    if "cuboid" not in fact or not isinstance(domain, Domain):
+        problems.add(
+            (*path, "equals"),
+            f"{shown(given['file'])}: expected the published values: a whole number or a list of them; a file only beside a cuboid.",
+        )
+        return fact
+    for name in given.get("columns", ()):
+        check_name(name, domain, (*path, "equals", "columns", name), problems)
+    if problems.under(*path):
+        return fact
+    try:
+        return {**fact, "equals": read_published(given, fact["cuboid"], domain, folder)}
+    except SheetError as cause:
+        problems.add((*path, "equals"), str(cause))
+        return fact
 
 
 def _singles(fact: dict[str, Any]) -> list[dict[str, Any]]:
@@ -198,8 +230,10 @@ def _check_cell(cell: list[Any], names: list[str], domain: AnyDomain, path: Path
             check_label(name, label, domain, (*path, at), problems)
 
 
-def read_releases(given: list[Any], domain: AnyDomain, problems: Problems) -> list[Query]:
-    """Make the queries of the ``[[release]]`` tables; without any, every cell is released."""
+def read_releases(
+    given: list[Any], domain: AnyDomain, problems: Problems, facts: Sequence[Constraint] = ()
+) -> list[Query]:
+    """Make the queries of the ``[[release]]`` tables; without any, every cell is released. Chi-squared is asked with the margins among the facts."""
     from policygraph.files.schema import RELEASES
 
     if not given:
@@ -213,13 +247,14 @@ def read_releases(given: list[Any], domain: AnyDomain, problems: Problems) -> li
         for key in spec:
             if key not in (kind, *HOW, *BESIDE.get(kind, ())):
                 problems.add((*path, key), f"{key} does not belong beside {kind}.")
-        wants_network = kind in ("adjacency", "mixing", "statistic")
+        tested = spec.get("statistic") == "chi-squared"
+        wants_network = kind in ("adjacency", "mixing", "statistic") and not tested
         if wants_network != isinstance(domain, Network) and kind not in ("total", "matrix"):
             here = "a network" if isinstance(domain, Network) else "a table"
             expected = (
                 "adjacency, mixing or a statistic"
                 if isinstance(domain, Network)
-                else "cuboids, marginals, boxes, ranges or a prefix"
+                else "cuboids, marginals, boxes, ranges, a prefix or statistic = 'chi-squared'"
             )
             problems.add((*path, kind), f"{here} has no {kind}: expected {expected}.")
         if problems.under(*path):
@@ -229,7 +264,7 @@ def read_releases(given: list[Any], domain: AnyDomain, problems: Problems) -> li
             continue
         try:
             asked = {key: value for key, value in spec.items() if key not in HOW}
-            out.append(_make(kind, asked, domain))
+            out.append(_chi_squared(domain, asked, facts) if tested else _make(kind, asked, domain))
         except InputError as cause:
             problems.add((*path, kind), str(cause))
     return out
@@ -251,6 +286,18 @@ def _check_release(
     elif kind == "boxes" and isinstance(domain, Domain):
         for at, box in enumerate(spec["boxes"] if isinstance(spec["boxes"], list) else ()):
             _check_box(box, domain, (*path, "boxes", at), problems)
+    elif kind == "statistic" and isinstance(domain, Domain):
+        if "attributes" not in spec:
+            problems.add(
+                (*path, "statistic"),
+                "chi-squared is of two attributes: expected attributes = ['sex', 'salary'] beside it.",
+            )
+        check_names(spec.get("attributes", []), domain, (*path, "attributes"), problems)
+        for key in ("largest", "side"):
+            if key in spec:
+                problems.add((*path, key), f"{key} does not belong beside chi-squared.")
+    elif kind == "statistic" and "attributes" in spec:
+        problems.add((*path, "attributes"), "attributes are for chi-squared, which needs a table.")
     elif kind in ("sums", "averages"):
         for at, names in enumerate(spec[kind]):
             check_names(names, domain, (*path, kind, at), problems)
@@ -347,6 +394,11 @@ def _make(kind: str, spec: dict[str, Any], domain: Any) -> Query:
     if kind == "prefix":
         return queries.prefix(domain, spec["prefix"])
     return queries.from_spec(domain, spec)
+
+
+def _chi_squared(domain: Any, spec: dict[str, Any], facts: Sequence[Constraint]) -> Query:
+    """The root of chi-squared with the margins that the file publishes."""
+    return queries.chi_squared_root(Policy(domain, constraints=facts), *spec["attributes"])
 
 
 def read_mechanism(given: list[Any], has_cube: bool, problems: Problems) -> str | None:

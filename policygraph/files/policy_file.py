@@ -12,6 +12,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from policygraph.documents import read_text
@@ -27,11 +28,15 @@ from policygraph.files.parts import (
     read_releases,
 )
 from policygraph.files.problems import FileProblem, PolicyFileError, Problems, near, shown
+from policygraph.files.sheets import SheetError, read_labels
 from policygraph.model.constraints.base import AnyDomain
 from policygraph.model.domain import Domain, Network
+from policygraph.model.families import Families
 from policygraph.model.file_options import OPTIONS
+from policygraph.model.grouped import Grouped
 from policygraph.model.policy import Policy
-from policygraph.model.queries import BoxQuery, CuboidQuery, Query
+from policygraph.model.queries import BoxQuery, ChiSquaredRoot, CuboidQuery, Query
+from policygraph.model.units import Unit
 
 EDGE_RULES = ("duplicates", "loops")
 ENDS = ("from", "to")
@@ -70,7 +75,7 @@ class PolicyFile:
         Where it was read from.
     """
 
-    policy: Policy
+    policy: Policy | Grouped
     releases: tuple[Query, ...]
     query: Query
     columns: Mapping[str, str] | None = None
@@ -133,7 +138,7 @@ def json_schema() -> dict[str, Any]:
     Examples
     --------
     >>> sorted(json_schema()["properties"])
-    ['cube', 'data', 'domain', 'neighbours', 'network', 'public', 'release']
+    ['cube', 'data', 'domain', 'neighbours', 'network', 'public', 'release', 'unit']
     """
     from policygraph.files.schema import FileTable
 
@@ -149,6 +154,7 @@ def _read(text: str, path: str | None) -> PolicyFile:
     given = _parse(text, source)
     problems = Problems(text)
     check_shape(given, problems)
+    given = _with_files(given, Path(path).parent if path else Path(), problems)
     if isinstance(given.get("data"), dict):
         given = {**given, "data": _plain_data(given["data"])}
     domain = _read_domain(given, problems)
@@ -172,6 +178,21 @@ def _read(text: str, path: str | None) -> PolicyFile:
                 nonnegative=nonnegative,
             )
     raise PolicyFileError(source, problems.listed())
+
+
+def _with_files(given: dict[str, Any], folder: Path, problems: Problems) -> dict[str, Any]:
+    """What the file says, with the labels of files that it names in their place."""
+    domain = given.get("domain")
+    if not isinstance(domain, dict):
+        return given
+    read = dict(domain)
+    for name, values in domain.items():
+        if isinstance(values, dict) and "labels" in values and not problems.under("domain", name):
+            try:
+                read[name] = read_labels(values, folder)
+            except SheetError as cause:
+                problems.add(("domain", name), str(cause))
+    return {**given, "domain": read, "folder": folder}
 
 
 def _parse(text: str, source: str) -> dict[str, Any]:
@@ -260,11 +281,14 @@ def _try(make: Any, path: tuple[str | int, ...], problems: Problems) -> Any:
 
 def _read_parts(
     given: dict[str, Any], domain: AnyDomain, problems: Problems
-) -> tuple[Policy, list[Query], Query, str | None, bool] | None:
+) -> tuple[Policy | Grouped, list[Query], Query, str | None, bool] | None:
     facts_given = given.get("public", [])
     releases_given = given.get("release", [])
-    facts = read_facts(facts_given, domain, problems) if isinstance(facts_given, list) else []
-    releases = read_releases(releases_given, domain, problems) if isinstance(releases_given, list) else []
+    folder = given.get("folder", Path())
+    facts = read_facts(facts_given, domain, problems, folder) if isinstance(facts_given, list) else []
+    releases = (
+        read_releases(releases_given, domain, problems, facts) if isinstance(releases_given, list) else []
+    )
     graph = None if problems.under("domain") else _read_graph(given, domain, problems)
     _check_data(given, domain, problems)
     neighbours = given.get("neighbours", {})
@@ -273,8 +297,10 @@ def _read_parts(
         or problems.under("public")
         or problems.under("neighbours")
         or problems.under("data")
+        or problems.under("unit")
     ):
         return None
+    policy: Policy | Grouped
     try:
         policy = Policy(
             domain,
@@ -289,6 +315,12 @@ def _read_parts(
         inner = {"policy.strength": ("strength",), "policy.cap": ("at_most_records",)}.get(cause.code, ())
         problems.add((place, *inner), str(cause))
         return None
+    if "unit" in given:
+        try:
+            policy = _grouped(policy, given["unit"])
+        except PolicyGraphError as cause:
+            problems.add(("unit",), str(cause))
+            return None
     if problems.under("release"):
         return None
     query = _try(lambda: combine(releases), ("release",), problems)
@@ -297,6 +329,12 @@ def _read_parts(
     mechanism = read_mechanism(releases_given, "cube" in given, problems)
     nonnegative = read_nonnegative(releases_given, problems)
     return None if query is None else (policy, releases, query, mechanism, nonnegative)
+
+
+def _grouped(policy: Policy, unit: Mapping[str, Any]) -> Families | Unit:
+    if "family" in unit:
+        return Families(policy, unit["family"], unit.get("exactly", False))
+    return Unit(policy, unit["column"], unit["at_most"], unit.get("per_cell"), unit.get("within"))
 
 
 def _read_graph(given: dict[str, Any], domain: AnyDomain, problems: Problems) -> Any:
@@ -375,7 +413,7 @@ def _check_end(key: str, name: str, path: tuple[str, ...], problems: Problems) -
 
 
 def dumps(
-    policy: Policy,
+    policy: Policy | Grouped,
     queries: Query | Iterable[Query] = (),
     *,
     columns: Mapping[str, str] | None = None,
@@ -430,8 +468,6 @@ def dumps(
     ]
     <BLANKLINE>
     """
-    import tomli_w
-
     spec = policy.to_spec()
     listed = [queries] if isinstance(queries, Query) else list(queries)
     for query in listed:
@@ -457,7 +493,27 @@ def dumps(
         named: dict[str, Any] = {} if mechanism is None else {"mechanism": mechanism}
         named |= {"nonnegative": True} if nonnegative else {}
         spec["release"] = [_release(query) | named for query in listed]
-    return tomli_w.dumps(spec)
+    return _in_order(spec)
+
+
+def _in_order(spec: dict[str, Any]) -> str:
+    """A policy as TOML, with the attributes in their order, which numbers the cells: a table of its own would come after all plain keys."""
+    import tomli_w
+
+    domain = spec.get("domain")
+    if not isinstance(domain, dict) or not any(isinstance(value, dict) for value in domain.values()):
+        return tomli_w.dumps(spec)
+
+    def inline(value: Any) -> str:
+        if isinstance(value, dict):
+            return "{" + ", ".join(f"{entry(key)} = {inline(inner)}" for key, inner in value.items()) + "}"
+        return tomli_w.dumps({"x": value})[4:].strip()
+
+    def entry(key: str) -> str:
+        return tomli_w.dumps({key: 0})[: -len(" = 0\n")]
+
+    lines = "".join(f"{entry(name)} = {inline(value)}\n" for name, value in domain.items())
+    return tomli_w.dumps({**spec, "domain": {}}).replace("[domain]\n", f"[domain]\n{lines}", 1)
 
 
 def _toml(key: str, value: Any) -> Any:
@@ -473,6 +529,8 @@ def _release(query: Query) -> dict[str, Any]:
     if len(spec.get("cuboids", ())) == 1:
         weights = spec.get("weights")
         return {"cuboid": spec["cuboids"][0]} | ({"weight": weights[0]} if weights else {})
+    if isinstance(query, ChiSquaredRoot):
+        return {"statistic": "chi-squared", "attributes": list(query.attributes)}
     if isinstance(query, BoxQuery) and query.kind != "all":
         return {"boxes": box_labels(query), "name": spec["name"]}
     return spec

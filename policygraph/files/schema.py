@@ -25,6 +25,7 @@ from pydantic_core import PydanticCustomError
 from policygraph.errors import InputError
 from policygraph.exact import as_fraction
 from policygraph.files.problems import Problems, inside, near, shown
+from policygraph.model.bins import Bins
 from policygraph.model.file_options import expected_option
 
 FACTS = (
@@ -69,9 +70,50 @@ def _label(value: Any) -> Any:
     return value
 
 
+def _text_of(value: dict[str, Any], *keys: str) -> None:
+    for key in keys:
+        if key in value and (not isinstance(value[key], str) or not value[key]):
+            raise _wrong(f"{key} as text")
+    if "encoding" in value and expected_option("encoding", value["encoding"]):
+        raise _wrong(f"for encoding {expected_option('encoding', value['encoding'])}")
+
+
+def _known(value: dict[str, Any], keys: tuple[str, ...], shown_keys: str) -> None:
+    strange = [key for key in value if key not in keys]
+    if strange:
+        raise _wrong(f"the keys {shown_keys}, not {strange[0]!r}")
+
+
+def _bins_or_file(value: dict[str, Any]) -> Any:
+    if ("bins" in value) == ("labels" in value):
+        raise _wrong("a table such as {bins = [0, 18, 65]} or {labels = 'municipalities.csv'}")
+    if "bins" in value:
+        _known(value, BIN_KEYS, "bins, open, also and end")
+        Bins.from_spec(value)
+        return value
+    _known(value, LABEL_KEYS, "labels, column, encoding, sheet and also")
+    _text_of(value, "labels", "column", "sheet")
+    if not isinstance(value.get("also", []), list):
+        raise _wrong("also as a list of labels")
+    for label in value.get("also", []):
+        _label(label)
+    return value
+
+
+def _values(value: Any) -> Any:
+    if isinstance(value, dict):
+        try:
+            return _bins_or_file(value)
+        except InputError as cause:
+            raise _wrong(str(cause).partition("expected ")[2].rstrip(".") or str(cause)) from cause
+    return _count_or_labels(value)
+
+
 def _count_or_labels(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, list)):
-        raise _wrong("a list of labels, or how many values there are")
+        raise _wrong(
+            "a list of labels, how many values there are, {bins = [0, 18, 65]} or {labels = 'file.csv'}"
+        )
     if isinstance(value, int) and value < 1:
         raise _wrong("at least one value")
     if isinstance(value, list):
@@ -130,8 +172,23 @@ def _unknown(value: Any) -> Any:
 
 
 def _equals(value: Any) -> Any:
+    if isinstance(value, dict):
+        _known(value, PUBLISHED_KEYS, "file, count, missing, columns, encoding and sheet")
+        if "file" not in value:
+            raise _wrong("the key file, such as {file = 'population.csv', missing = 0}")
+        _text_of(value, "file", "count", "sheet")
+        if value.get("missing", "error") not in ("error", 0) or isinstance(value.get("missing"), bool):
+            raise _wrong("missing = 'error', or 0 where cells that are left out are empty")
+        columns = value.get("columns", {})
+        if not isinstance(columns, dict) or not all(isinstance(name, str) for name in columns.values()):
+            raise _wrong("columns such as {age = 'age group'}")
+        return value
+    if isinstance(value, str) and value:
+        return value
     if isinstance(value, bool) or not isinstance(value, (int, list)):
-        raise _wrong("the published values: a whole number or a list of them")
+        raise _wrong(
+            "the published values: a whole number, a list of them, or a file such as 'population.csv'"
+        )
     return value
 
 
@@ -213,6 +270,9 @@ def _true(value: Any) -> Any:
     return value
 
 
+BIN_KEYS = ("bins", "open", "also", "end")
+LABEL_KEYS = ("labels", "column", "encoding", "sheet", "also")
+PUBLISHED_KEYS = ("file", "count", "missing", "columns", "encoding", "sheet")
 ASKED = ("values", "prefix", "ranges")
 WHERE = {"type": "object", "additionalProperties": {"anyOf": [LABEL, LABELS]}}
 GRAPH_WORDS = ("full", "attribute", "bit", "line", "grid", "none")
@@ -242,6 +302,36 @@ Values = Annotated[
     PlainValidator(_count_or_labels),
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {**LABELS, "minItems": 1}]}),
 ]
+TEXT = {"type": "string"}
+AttributeValues = Annotated[
+    Any,
+    PlainValidator(_values),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1},
+                {**LABELS, "minItems": 1},
+                {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["bins"],
+                    "properties": {
+                        "bins": {"type": "array", "minItems": 1},
+                        "open": {"type": "boolean"},
+                        "also": {"type": "array", "items": TEXT},
+                        "end": {"type": ["number", "string"]},
+                    },
+                },
+                {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["labels"],
+                    "properties": {**dict.fromkeys(LABEL_KEYS, TEXT), "also": LABELS},
+                },
+            ]
+        }
+    ),
+]
 Label = Annotated[Any, PlainValidator(_label), WithJsonSchema(LABEL)]
 Cell = list[Label]
 Picked = Annotated[Any, PlainValidator(_labels_or_one), WithJsonSchema({"anyOf": [LABELS, LABEL]})]
@@ -263,7 +353,27 @@ Groups = Annotated[
 Graph = Annotated[Any, PlainValidator(_graph), WithJsonSchema(GRAPH)]
 Unknown = Annotated[Any, PlainValidator(_unknown), WithJsonSchema(RULE)]
 Equals = Annotated[
-    Any, PlainValidator(_equals), WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "array"}]})
+    Any,
+    PlainValidator(_equals),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer"},
+                {"type": "array"},
+                TEXT,
+                {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["file"],
+                    "properties": {
+                        **dict.fromkeys(PUBLISHED_KEYS, TEXT),
+                        "missing": {"enum": ["error", 0]},
+                        "columns": {"type": "object", "additionalProperties": TEXT},
+                    },
+                },
+            ]
+        }
+    ),
 ]
 Yes = Annotated[Any, PlainValidator(_true), WithJsonSchema({"const": True})]
 Number = Annotated[
@@ -284,6 +394,7 @@ Quote = Annotated[
 Encoding = Annotated[Any, _option("encoding"), WithJsonSchema({"type": "string"})]
 Header = Annotated[Any, _option("header"), WithJsonSchema({"type": "boolean"})]
 Hive = Annotated[Any, _option("hive"), WithJsonSchema({"type": "boolean"})]
+Sheet = Annotated[Any, _option("sheet"), WithJsonSchema({"type": "string", "minLength": 1})]
 Names = list[StrictStr]
 Tables = Annotated[
     Any,
@@ -477,8 +588,12 @@ class ReleaseTable(_OneOf):
     prefix: StrictStr | None = None
     adjacency: Yes = None
     mixing: Groups = None
-    statistic: Literal["degree tail", "joint degrees", "wedges", "triangles"] | None = Field(
-        None, description="A number of a network that is not linear in its edges."
+    statistic: Literal["degree tail", "joint degrees", "wedges", "triangles", "chi-squared"] | None = Field(
+        None,
+        description="A number that is not linear in the counts: of a network, or the root of chi-squared of a table.",
+    )
+    attributes: Annotated[Names, Field(min_length=2, max_length=2)] | None = Field(
+        None, description="The two attributes of chi-squared, whose margins are public with their values."
     )
     largest: Positive | None = Field(
         None, description="Last degree that degree tail and joint degrees tell apart."
@@ -510,6 +625,33 @@ class ReleaseTable(_OneOf):
         return value
 
 
+class UnitTable(_Section):
+    """Whose secret it is, where that is more than one record."""
+
+    family: Positive | None = Field(
+        None, description="The most records that share their value and change together."
+    )
+    exactly: StrictBool = Field(False, description="Every record is in a family of exactly so many.")
+    column: StrictStr | None = Field(None, description="The column of the data that says whose record it is.")
+    at_most: Positive | None = Field(None, description="How many records of one unit count.")
+    per_cell: Positive | None = Field(None, description="How many of them count in one cell.")
+    within: StrictStr | None = Field(
+        None, description="The column of a larger unit, whose price is shown beside that of the unit."
+    )
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> UnitTable:
+        if (self.family is None) == (self.column is None):
+            what = "family, for records that share their value, or column and at_most, for all records of one unit"
+        elif self.column is not None and (self.at_most is None or self.exactly):
+            what = "column with at_most, how many records of one unit count, and without exactly"
+        elif self.family is not None and (self.at_most, self.per_cell, self.within) != (None, None, None):
+            what = "family alone, or with exactly"
+        else:
+            return self
+        raise PydanticCustomError("expected", "expected {what}", {"what": what})
+
+
 class CubeTable(_Section):
     """How several tables of counts are published together: the arguments of ``pg.Cube``."""
 
@@ -519,7 +661,10 @@ class CubeTable(_Section):
     consistency: Literal["least-squares", "least-absolute", "least-maximum", "none"] = Field(
         "least-squares", description="In which sense tables that agree are near the noisy numbers."
     )
-    nonnegative: StrictBool = Field(False, description="No count is negative.")
+    nonnegative: StrictBool | Literal["nearest"] = Field(
+        False,
+        description="No count is negative; nearest: nothing but the nearest tables in the norm of the noise.",
+    )
     whole: StrictBool = Field(False, description="All counts are whole numbers.")
     offset: Probability = Field(
         None, description="Counts are shifted so that they are negative with this probability only."
@@ -558,6 +703,7 @@ class DataTable(_Section):
     encoding: Encoding = Field(None, description="Encoding of a text file; by default utf-8.")
     header: Header = Field(None, description="Whether a CSV edge list starts with the names of its columns.")
     hive: Hive = Field(None, description="Whether folders named column=value are columns.")
+    sheet: Sheet = Field(None, description="Sheet of an Excel workbook; by default the only one.")
 
 
 class FileTable(_Section):
@@ -565,11 +711,15 @@ class FileTable(_Section):
 
     model_config = ConfigDict(extra="forbid", title="policygraph policy file")
 
-    domain: Annotated[dict[StrictStr, Values], Field(min_length=1)] | None = Field(
-        None, description="Each attribute with its labels, or how many values it has (labels 0, 1, ...)."
+    domain: Annotated[dict[StrictStr, AttributeValues], Field(min_length=1)] | None = Field(
+        None,
+        description="Each attribute with its labels, how many values it has (labels 0, 1, ...), bins, or a file of labels.",
     )
     network: NetworkTable | None = None
     neighbours: NeighboursTable | None = None
+    unit: UnitTable | None = Field(
+        None, description="Whose secret it is, where that is more than one record."
+    )
     public: list[FactTable] = Field(default_factory=list, description="Exact public facts.")
     release: list[ReleaseTable] = Field(
         default_factory=list, description="What is released; by default every cell."

@@ -11,15 +11,17 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from policygraph.errors import InputError
 from policygraph.exact import show
 from policygraph.mechanisms.base import Calibrated, Floats, Mechanism, Noise, certified, noise_for
+from policygraph.model.grouped import Grouped
 from policygraph.model.loss import Epsilon, Loss, Rho
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
-from policygraph.release.release import joint_quantile, share_of
-from policygraph.sensitivity.certificate import Sensitivity
-from policygraph.sensitivity.rungs.determined import PUBLIC
+from policygraph.release.release import Randomness, Release, Table, joint_quantile, share_of
+from policygraph.sensitivity.certificate import DETERMINED, Sensitivity
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Additive(Calibrated):
 
     mechanism: str
     query: Query
-    policy: Policy
+    policy: Any
     loss: Loss
     sensitivity: Sensitivity
 
@@ -51,6 +53,27 @@ class Additive(Calibrated):
         each = joint_quantile(self.noise.distribution, self.parameter, chance)
         return [float(each * self.factor(at)) for at in range(len(self.query.parts))]
 
+    def published_in_parts(self, block: int, randomness: Randomness) -> Release:
+        """A release that lists the parts of a table that was written elsewhere, with how many of its cells each has."""
+        cells = self.query.height
+        sizes = np.array([min(block, cells - start) for start in range(0, cells, block)], dtype=np.int64)
+        table = Table("parts", ("block",), (np.arange(len(sizes)),), sizes, 0.0, 0.0)
+        part = {
+            "name": "parts",
+            "columns": ["block"],
+            "height": len(sizes),
+            "integer": True,
+            "standard_deviation": 0.0,
+            "within_95": 0.0,
+        }
+        record = self.record(randomness, [part])
+        said = f"The table has {cells:,} cells and was written in parts; each value has a standard deviation of {self.deviation(0):.4g}. Listed here is how many cells each block of it has."
+        # Another name, so that nobody takes the list of parts for the table.
+        return Release(
+            (table,),
+            {**record, "mechanism": f"{self.mechanism}, in parts", "stages": [*record["stages"], said]},
+        )
+
     def stages(self) -> Sequence[str]:
         kind = "exactly" if self.sensitivity.exact else "at most"
         size = "the root of " if self.sensitivity.norm == "l2" else ""
@@ -61,7 +84,7 @@ class Additive(Calibrated):
         if self.parameter == 0:
             why = (
                 "The public facts determine the answers"
-                if self.sensitivity.method == PUBLIC.method
+                if self.sensitivity.method == DETERMINED
                 else "The policy does not hide the answers"
             )
             return [first, f"{why}, so no noise was added."]
@@ -111,7 +134,7 @@ class Laplace(Mechanism):
     name: str = "Laplace"
 
     def calibrate(
-        self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
+        self, query: Query, policy: Policy | Grouped, loss: Loss, sensitivity: Sensitivity | None = None
     ) -> Additive:
         if not isinstance(loss, Epsilon):
             raise InputError(
@@ -136,13 +159,13 @@ class Gaussian(Mechanism):
     name: str = "Gaussian"
 
     def calibrate(
-        self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
+        self, query: Query, policy: Policy | Grouped, loss: Loss, sensitivity: Sensitivity | None = None
     ) -> Additive:
         if not isinstance(loss, Rho):
             raise InputError(f"Gaussian noise spends rho, not {loss}: expected Rho.", code="mechanism.loss")
         return Additive(self.name, query, policy, loss, certified(query, policy, loss, sensitivity))
 
 
-def for_loss(loss: Loss) -> Mechanism:
+def for_loss(loss: Loss) -> Laplace | Gaussian:
     """The additive mechanism that spends a kind of loss."""
     return Laplace() if isinstance(loss, Epsilon) else Gaussian()

@@ -9,18 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from policygraph.errors import InputError, RefusedError
-from policygraph.mechanisms.additive import Additive
+from policygraph.mechanisms.additive import Additive, for_loss
 from policygraph.mechanisms.base import Calibrated, Mechanism, chosen, marked
 from policygraph.mechanisms.candidates import EVERY_ANSWER, TRUST, Candidate, candidates, coupled
 from policygraph.mechanisms.cube.mechanism import Cube, CubeNoise
+from policygraph.mechanisms.members import OnMembers, share_of_record
 from policygraph.mechanisms.transformed.adaptive import Adaptive
 from policygraph.model.domain import Domain
+from policygraph.model.families import Families
+from policygraph.model.grouped import Grouped
 from policygraph.model.loss import Loss
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.model.queries.measures import MeasureQuery
 from policygraph.model.queries.statistics import NonlinearQuery
+from policygraph.model.units import Unit
 from policygraph.sensitivity.proofs import proved, shared_proofs
 from policygraph.ties import figures, ranked
 
@@ -44,7 +48,7 @@ class Offer:
 
 def choose(
     query: Query,
-    policy: Policy,
+    policy: Policy | Grouped,
     loss: Loss,
     *,
     nonnegative: bool = False,
@@ -87,11 +91,36 @@ def choose(
     ...noise on every answer 7.998e+04...
     """
     query.check_domain(policy.domain)
+    if isinstance(policy, Families):
+        if nonnegative:
+            raise policy.refused()
+        return for_loss(loss).calibrate(query, policy, loss)
     with shared_proofs(time_limit) as proofs:
+        if isinstance(policy, Unit):
+            return marked(_for_unit(query, policy, loss, nonnegative=nonnegative), proofs)
+        if isinstance(policy, Grouped):
+            raise policy.refused()
         if nonnegative:
             made = nonnegative_mechanism(query, policy).calibrate(query, policy, loss)
             return marked(chosen(made, "Chosen because counts should be non-negative."), proofs)
         return marked(_chosen(query, policy, loss), proofs)
+
+
+def _for_unit(query: Query, policy: Unit, loss: Loss, *, nonnegative: bool) -> Calibrated:
+    """Noise on every answer by the certificate of the unit, or what is best for its records at their share of the loss."""
+    share = share_of_record(loss, policy.at_most)
+    if nonnegative:
+        return OnMembers(choose(query, policy.records, share, nonnegative=True), policy, loss)
+    plain = for_loss(loss).calibrate(query, policy, loss)
+    if plain.sensitivity.power == 0:
+        return plain
+    try:
+        inner = choose(query, policy.records, share)
+    except RefusedError:
+        return plain
+    if isinstance(inner, Additive) or inner.total_error > CLEARLY * plain.total_error:
+        return plain
+    return OnMembers(inner, policy, loss)
 
 
 def nonnegative_mechanism(query: Query, policy: Policy) -> Mechanism:
@@ -178,17 +207,19 @@ def _best(offers: list[Offer], policy: Policy) -> Offer:
 
 def _why(best: Offer, offers: list[Offer], left_out: dict[str, str]) -> str:
     """A sentence with all figures, and what was not tried."""
-    figures = list(dict.fromkeys(offer.figure for offer in ranked(offers, key=lambda offer: offer.error)))
-    why = f"Chosen by the expected sum of squared errors, without looking at the data: {', '.join(figures)}."
-    least = ranked(offers, key=lambda offer: offer.error)[0]
+    order = ranked(offers, key=lambda offer: offer.error)
+    least, said = order[0], list(dict.fromkeys(offer.figure for offer in order))
+    why = f"Chosen by the expected sum of squared errors, without looking at the data: {', '.join(said)}."
     if best.ready.keeps_facts and best.ready.policy.constraints and not least.ready.keeps_facts:
         why += " Of errors within 1 % of the least, one that keeps the public facts was taken."
+    elif figures(best.error) > figures(least.error):
+        why += " Of errors within 1 % of the least, the simplest was taken."
     by_reason: dict[str, list[str]] = {}
     for name, reason in left_out.items():
         by_reason.setdefault(reason, []).append(repr(name))
     if by_reason:
-        said = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in by_reason.items())
-        why += f" Not compared: {said}."
+        listed = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in by_reason.items())
+        why += f" Not compared: {listed}."
     if best.candidate.origin:
         why += f" It is the {best.candidate.origin}: {TRUST}."
     return why

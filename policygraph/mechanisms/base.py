@@ -29,10 +29,12 @@ from policygraph.distributions.noise import (
 )
 from policygraph.effort import SECOND
 from policygraph.errors import InputError, PolicyGraphError, RefusedError
+from policygraph.model.grouped import Grouped, records_of
 from policygraph.model.loss import Epsilon, Loss, Rho
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.cuboids import CuboidQuery, SetQuery
+from policygraph.model.units import Unit
 from policygraph.release.release import Basis, Errors, Randomness, Release, Table, scaled, share_of
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.proofs import CUT_SHORT, Proofs, current, proved
@@ -365,7 +367,14 @@ class Calibrated(ABC):
             "library": f"policygraph {__version__}",
             "private": randomness.private,
             "warning": "; ".join(warning) or None,
-            "stages": [*([CUT_SHORT] if cut else []), *warning, *self.sentences(), *_dropping(self.policy)],
+            "stages": [
+                *([CUT_SHORT] if cut else []),
+                *warning,
+                *([certificate.warning] if certificate is not None and certificate.warning else []),
+                *self.sentences(),
+                *_dropping(self.policy),
+                *_larger(self.policy),
+            ],
             "loss": self.loss.to_json(),
             "mechanism": self.mechanism,
             "noise": {
@@ -384,6 +393,7 @@ class Calibrated(ABC):
             if self.sensitivity is not None
             else "the query alone; the stages say what the noise rests on",
             "parts": parts,
+            **({"unit": self.policy.priced(self.loss)} if isinstance(self.policy, Unit) else {}),
             # Named only where it is so, so that records that were stored before read as they did.
             **({"cut_short": True} if cut else {}),
         }
@@ -468,7 +478,7 @@ def check_drawable(ready: Calibrated) -> None:
 
 def _of_query(query: Query, policy: Policy, loss: Loss) -> Sensitivity | None:
     """The certificate of the query itself, for readers of a release whose noise rests on a theorem instead."""
-    if not isinstance(policy, Policy):
+    if not isinstance(policy, (Policy, Grouped)):
         return None
     try:
         return proved(query, policy, loss.norm, RECORD_WORK)
@@ -480,9 +490,16 @@ def _dropping(policy: Policy) -> list[str]:
     """Say what the rule for labels outside the domain leaves unprotected."""
     if policy.unknown != "drop":
         return []
-    hidden = policy.graph is None or policy.graph.bottom == "all"
+    graph = records_of(policy).graph
+    hidden = graph is None or graph.bottom == "all"
     said = "hidden, since records may appear and vanish" if hidden else "NOT hidden by this policy"
     return [f"Records with labels outside the domain were left out; whether a record was left out is {said}."]
+
+
+def _larger(policy: Any) -> list[str]:
+    """Say what a larger unit loses, where one is named."""
+    words = policy.larger_words if isinstance(policy, Unit) else None
+    return [words[0].upper() + words[1:]] if words else []
 
 
 def answers_of(ready: Calibrated, outputs: Any) -> npt.NDArray[Any]:
@@ -541,7 +558,7 @@ def answer_parts(query: Query, cells: Floats) -> Floats:
 
 def certified(
     query: Query,
-    policy: Policy,
+    policy: Policy | Grouped,
     loss: Loss,
     sensitivity: Sensitivity | None,
     *,

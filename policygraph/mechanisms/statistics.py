@@ -64,14 +64,15 @@ class CalibratedStatistic(Calibrated):
 
     def stages(self) -> Sequence[str]:
         size = "the root of " if self.bound.norm == "l2" else ""
+        unit = "" if self.query.unit == 1 else f", in units of {show(self.query.unit)}"
         first = (
-            f"One neighbour step changes the answers by at most {size}{self.bound.power} ({self.bound.norm.upper()}): "
+            f"One neighbour step changes the answers by at most {size}{self.bound.power} ({self.bound.norm.upper()}{unit}): "
             f"{self.bound.reason}."
         )
         if self.parameter == 0:
             return [first, "No noise was added."]
         kind = "scale" if isinstance(self.loss, Epsilon) else "variance parameter"
-        noise = f"Independent {self.noise.distribution} noise of {kind} {show(self.parameter)} was added to each answer"
+        noise = f"Independent {self.noise.distribution} noise of {kind} {show(self.parameter)}{unit} was added to each answer"
         return [first, f"{noise}, for a loss of {self.loss}."]
 
 

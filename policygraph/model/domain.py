@@ -17,10 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from policygraph.errors import InputError
+from policygraph.model.bins import Bins
 
 Label = str | int | float | bool
 Labels = tuple[Label, ...] | range
 Cells = npt.NDArray[np.int64]
+SHOWN = 12
+"""So many labels of an attribute are shown in a notebook."""
 MOST_VALUES = 2**62
 """Most values of one attribute."""
 
@@ -55,6 +58,12 @@ def _read_labels(where: str, given: int | Sequence[Label]) -> Labels:
             hint = " networkx.convert_node_labels_to_integers(graph) gives nodes plain names."
             message = f"{where} has the label {label!r}: expected text or a number."
             raise _wrong_labels(message + (hint if where == "network.nodes" else ""), label)
+        if isinstance(label, str) and not _encodable(label):
+            raise _wrong_labels(
+                f"{where} has the label {label!r}, which contains half of a character (a lone surrogate) and cannot be written as text: expected it without. "
+                "It often comes from reading a file in a wrong encoding.",
+                label,
+            )
         if isinstance(label, float) and not isfinite(label):
             raise _wrong_labels(
                 f"{where} has the label {label}, which is no number: expected text such as 'none' instead.",
@@ -84,6 +93,15 @@ def _read_labels(where: str, given: int | Sequence[Label]) -> Labels:
     return labels
 
 
+def _encodable(text: str) -> bool:
+    """Whether a text can be written to a file: half of a character cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _plain(label: object) -> bool:
     return isinstance(label, (str, int, float))
 
@@ -94,7 +112,8 @@ class Domain:
     Parameters
     ----------
     attributes
-        For each attribute its labels in order, or how many values it has (labels 0, 1, ...).
+        For each attribute its labels in order, how many values it has (labels 0, 1, ...), or :class:`Bins` of numbers or dates
+        (also as a mapping: ``{"bins": [0, 18, 65]}``).
 
     Examples
     --------
@@ -105,11 +124,13 @@ class Domain:
     (10, ('M', 3))
     >>> domain.project(["age"])
     Domain(age: 7)
+    >>> Domain({"age": Bins([0, 18, 65])}).labels("age")
+    ('0-17', '18-64', '65+')
     """
 
     capacity: int | None = None
 
-    def __init__(self, attributes: Mapping[str, int | Sequence[Label]]) -> None:
+    def __init__(self, attributes: Mapping[str, int | Sequence[Label] | Bins | Mapping[str, Any]]) -> None:
         if not isinstance(attributes, Mapping) or not attributes:
             raise InputError(
                 f"domain = {attributes!r}: expected at least one attribute with its labels.",
@@ -117,10 +138,22 @@ class Domain:
                 value=attributes,
             )
         for name in attributes:
-            if not isinstance(name, str) or not name:
-                raise InputError(f"attribute {name!r}: expected a name.", code="domain.name", value=name)
+            if not isinstance(name, str) or not name or not _encodable(name):
+                raise InputError(
+                    f"attribute {name!r}: expected a name, of whole characters.",
+                    code="domain.name",
+                    value=name,
+                )
+        self._bins: dict[str, Bins] = {
+            name: given if isinstance(given, Bins) else Bins.from_spec(given)
+            for name, given in attributes.items()
+            if isinstance(given, (Bins, Mapping))
+        }
         self._labels: dict[str, Labels] = {
-            name: _read_labels(f"domain.{name}", v) for name, v in attributes.items()
+            name: self._bins[name].labels
+            if isinstance(v, (Bins, Mapping))
+            else _read_labels(f"domain.{name}", v)
+            for name, v in attributes.items()
         }
 
     @cached_property
@@ -153,6 +186,17 @@ class Domain:
         """Labels of an attribute, in order."""
         self.axis(name)
         return self._labels[name]
+
+    def bins(self, name: str) -> Bins | None:
+        """Bins of an attribute; None for one whose values are labels.
+
+        Examples
+        --------
+        >>> Domain({"age": {"bins": [0, 18]}}).bins("age")
+        Bins(edges=(0, 18), open=True, also=(), end=None)
+        """
+        self.axis(name)
+        return self._bins.get(name)
 
     @cached_property
     def _positions(self) -> dict[str, dict[Label, int]]:
@@ -221,17 +265,27 @@ class Domain:
             raise InputError(
                 "project([]): expected at least one attribute.", code="domain.empty", value=names
             )
-        return Domain({name: self._labels[name] for name in self.names if name in wanted})
+        return Domain(
+            {name: self._bins.get(name, self._labels[name]) for name in self.names if name in wanted}
+        )
 
     def to_spec(self) -> dict[str, Any]:
         """Plain form for policy files and fingerprints."""
         return {
-            name: len(labels) if isinstance(labels, range) else list(labels)
+            name: self._bins[name].to_spec()
+            if name in self._bins
+            else len(labels)
+            if isinstance(labels, range)
+            else list(labels)
             for name, labels in self._labels.items()
         }
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Domain) and list(self._labels.items()) == list(other._labels.items())
+        return (
+            isinstance(other, Domain)
+            and list(self._labels.items()) == list(other._labels.items())
+            and self._bins == other._bins
+        )
 
     def __hash__(self) -> int:
         return hash(tuple(self._labels.items()))
@@ -241,6 +295,17 @@ class Domain:
 
     def __repr__(self) -> str:
         return "Domain(" + ", ".join(f"{n}: {s}" for n, s in zip(self.names, self.shape, strict=True)) + ")"
+
+    def _repr_html_(self) -> str:
+        from policygraph.markup import notebook, table
+
+        rows = []
+        for name, size in zip(self.names, self.shape, strict=True):
+            first = ", ".join(str(label) for label in self._labels[name][:SHOWN])
+            rows.append([name, f"{size:,}", first + (", …" if size > SHOWN else "")])
+        return notebook(
+            f"Domain: {self.size:,} cells", table(["attribute", "values", "labels"], rows, numbers=[1])
+        )
 
 
 class Network:

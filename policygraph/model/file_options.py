@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-OPTIONS = ("delimiter", "quote", "encoding", "header", "hive")
+OPTIONS = ("delimiter", "quote", "encoding", "header", "hive", "sheet")
 """Keys of the table ``[data]`` that say how files are read, and arguments of ``pg.Files``."""
 
 PLAIN = re.compile(
@@ -50,4 +50,5 @@ _CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "encoding": (_is_encoding, "an encoding such as utf-8, latin-1, cp1252 or utf-16"),
     "header": (lambda value: isinstance(value, bool), "true or false"),
     "hive": (lambda value: isinstance(value, bool), "true or false"),
+    "sheet": (lambda value: isinstance(value, str) and bool(value), "the name of a sheet"),
 }

@@ -61,7 +61,7 @@ class NodePrivacy:
         return bool(ends) and bool(set.intersection(*ends))
 
     def __getattr__(self, name: str) -> NoReturn:
-        # What the engine for linear queries would ask of a policy; answering it would let edge privacy pass for this.
+        # What the engine for linear queries would ask of a policy; answering it, or leaving it to a default, would let edge privacy pass for this.
         if name in OF_POLICIES:
             raise RefusedError(
                 "no sensitivity of a linear query is known under node privacy: one node can change as many edges as there are "

@@ -41,6 +41,10 @@ NEIGHBOURS = "policygraph.moves.neighbours"
 """Where the questions about moves are answered that :class:`Policy` passes on. The model itself knows no moves."""
 
 
+DRAWING = "policygraph.model.drawing"
+"""Where policies are drawn; it imports this module."""
+
+
 @dataclass(frozen=True)
 class Verdict:
     """Whether two tables are neighbours, and why; usable as a condition.
@@ -250,6 +254,13 @@ class Policy:
                 code="policy.nodes",
                 value=spec,
             )
+        if spec.get("unit"):
+            raise InputError(
+                "this hides families or units of records, which is no Policy: expected neighbours that differ in single edges or records. Make "
+                "Families(policy, size) or Unit(policy, column, at_most) instead.",
+                code="policy.unit",
+                value=spec,
+            )
         graph = None
         if neighbours.get("graph", "none") != "none":
             graph = PolicyGraph.from_spec(domain, neighbours["graph"], neighbours.get("bottom", False))
@@ -370,6 +381,45 @@ class Policy:
         found: networkx.Graph[Any] = import_module(NEIGHBOURS).neighbour_graph(self, tables, draw=draw)
         return found
 
+    def __repr__(self) -> str:
+        said = [repr(self.domain)]
+        said += [] if self.graph is None else [str(self.graph.to_spec()["graph"])[:60]]
+        said += [f"{len(self.constraints)} public fact{'s' * (len(self.constraints) != 1)}"]
+        said += [] if self.strength == "worst-case" else [self.strength]
+        said += [] if self.at_most_records is None else [f"at most {self.at_most_records} records"]
+        return f"Policy({', '.join(said)})"
+
+    def _repr_html_(self) -> str:
+        from policygraph.markup import notebook, table
+        from policygraph.model.system import describe
+
+        facts = [describe(fact, self.domain) for fact in self.constraints]
+        shown = ", ".join(facts[:8]) + (f" and {len(facts) - 8} more" if len(facts) > 8 else "")
+        rows = [
+            ["data", repr(self.domain)],
+            ["public", shown or "nothing but the domain"],
+            ["secret pairs", "none named" if self.graph is None else self.graph.describe()],
+            ["neighbours", DEFINITIONS[self.definition]],
+        ]
+        if self.strength != "worst-case" or self.at_most_records is not None:
+            most = "" if self.at_most_records is None else f", at most {self.at_most_records} records"
+            rows.append(["strength", self.strength + most])
+        return notebook("Policy", table(["", ""], rows))
+
+    def draw(self, target: Any = None) -> Any:
+        """Draw the policy graph (a large one by the same rule on fewer values), or which attributes the public facts tell of.
+
+        Parameters
+        ----------
+        target
+            A picture file; None only returns the figure, which notebooks show.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        return import_module(DRAWING).draw_policy(self, target)
+
     def without(self, constraint: Constraint) -> Policy:
         """Return the policy in which one public fact is not public."""
         rest = [c for c in self.constraints if c is not constraint]
@@ -425,6 +475,8 @@ def check_kinds(query: Any, policy: Any, *, released: bool, kinds: tuple[type, .
     """
     if isinstance(query, Query) and isinstance(policy, (Policy, *kinds)):
         return
+    if hasattr(type(policy), "refused"):
+        raise policy.refused()
     raise InputError(
         "query and policy are swapped: expected the query first, then the policy."
         if isinstance(query, Policy) and isinstance(policy, Query)

@@ -10,6 +10,7 @@ import numpy as np
 
 from policygraph.effort import SECOND, Effort
 from policygraph.errors import ConstraintError, RefusedError
+from policygraph.linalg import independent_rows, read_only
 from policygraph.model.constraints.base import AnyDomain, Constraint, Ints
 from policygraph.model.constraints.networks import Degrees, digraphical, graphical
 from policygraph.model.constraints.sums import Sums
@@ -69,7 +70,9 @@ class System:
     def zeros(self) -> Ints:
         """Cells that are structurally empty."""
         found = [c.forbidden(self.domain) for c in self.constraints if isinstance(c, StructuralZero)]
-        return np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
+        made: Ints = np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
+        read_only(made)
+        return made
 
     @cached_property
     def derived(self) -> dict[Any, Any]:
@@ -133,11 +136,9 @@ class System:
         """Rows and values of the needed facts, linearly dependent rows dropped where that is cheap to decide."""
         matrix, values = self._rows(self.needed)
         if matrix.shape[0] < 2 or matrix.shape[0] * matrix.shape[1] > EXACT_ENTRIES:
-            return matrix, values
-        from policygraph.linalg import independent_rows
-
+            return read_only(matrix), values
         keep = independent_rows(matrix.toarray())
-        return matrix[keep], [values[row] for row in keep]
+        return read_only(matrix[keep]), [values[row] for row in keep]
 
     def matrix(self) -> Any:
         """Return the needed rows as a sparse integer matrix (rows x cells), redundant rows dropped.

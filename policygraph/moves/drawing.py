@@ -13,9 +13,9 @@ import numpy as np
 from policygraph.errors import InputError, RefusedError
 from policygraph.model.constraints.networks import Degrees
 from policygraph.model.domain import Domain, Network
-from policygraph.model.graphs.drawing import check_picture
 from policygraph.model.policy import Policy
 from policygraph.output import replacing
+from policygraph.pictures import check_picture
 
 if TYPE_CHECKING:
     import networkx
@@ -71,6 +71,8 @@ def draw(move: Drawn, target: str | Path | Any) -> Any:
             _network(move, move.policy.domain, axes)
         else:
             _table(move, move.policy.domain, axes)
+        for text in axes.texts:
+            text.set_parse_math(False)  # two dollars in a label are no formula
     return axes
 
 

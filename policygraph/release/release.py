@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar, cast
@@ -24,12 +25,15 @@ from policygraph.distributions import gaussian_quantile, laplace_quantile
 from policygraph.documents import MALFORMED, parse_json
 from policygraph.errors import InputError, PolicyGraphError, RefusedError
 from policygraph.exact import as_fraction
+from policygraph.model.grouped import Grouped
 from policygraph.model.loss import Loss, loss_from_json
 from policygraph.model.node_privacy import NodePrivacy
 from policygraph.model.policy import Policy
 from policygraph.model.queries import from_spec
 from policygraph.model.queries.base import Query
+from policygraph.model.units import any_policy
 from policygraph.output import replacing, write_all
+from policygraph.release.sheets import free, table_files, write_excel
 from policygraph.sensitivity.certificate import Sensitivity
 
 NOT_PRIVATE = "NOT PRIVATE: the noise came from a seeded source and can be recomputed"
@@ -40,8 +44,12 @@ Floats = npt.NDArray[np.float64]
 Basis = Literal["exact", "bound", "simulated"]
 """What stated errors rest on: the exact distribution of the noise, a proved bound, or simulation from published numbers."""
 Part = TypeVar("Part")
+SHOWN_ROWS, SHOWN_TABLES = 12, 9
+"""Rows of the first table, and tables, that a notebook shows of a release."""
 JSON_VALUES = 100_000
 """Tables with more numbers than this are left out of release.json and stand in the Parquet file only."""
+CONTENTS = "contents.txt"
+"""The list of the files of tables that a release wrote."""
 KINDS = {
     "measure": "policygraph.estimation.measures:MeasureRelease",
     "cube": "policygraph.estimation.cubes.release:CubeRelease",
@@ -96,7 +104,7 @@ class Errors:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Table:
     """One released table.
 
@@ -143,17 +151,20 @@ class Table:
             **({} if self.errors is None else {"errors": self.errors}),
         }
 
+    def __repr__(self) -> str:
+        return f"Table({self.name!r}, {len(self.values):,} values)"
+
     def summary(self) -> str:
         """One line for people: how many values, and how noisy they are."""
         word = "standard deviation" if self.unbiased is None else "root mean squared error"
         basis = "" if self.errors in (None, "exact") else f" ({self.errors})"
         return (
             f"{self.name}: {len(self.values):,} values, {word} {_range(self.deviation, '.4g')}, "
-            f"95 % within {_range(self.within_95, 'g')}{basis}"
+            f"95 % within {_range(self.within_95, '.4g')}{basis}"
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Release:
     """Noisy answers with all that is needed to use and to check them.
 
@@ -185,18 +196,18 @@ class Release:
         """False when the noise came from seeded randomness."""
         return bool(self.record["private"])
 
-    @property
-    def policy(self) -> Policy | NodePrivacy:
+    @cached_property
+    def policy(self) -> Policy | NodePrivacy | Grouped:
         """What the release hides."""
-        return self._read("policy", lambda spec: NodePrivacy.from_spec(spec) or Policy.from_spec(spec))
+        return self._read("policy", lambda spec: NodePrivacy.from_spec(spec) or any_policy(spec))
 
-    @property
+    @cached_property
     def query(self) -> Query:
         """What was asked."""
         domain = self.policy.domain
         return self._read("query", lambda spec: from_spec(domain, spec))
 
-    @property
+    @cached_property
     def loss(self) -> Loss:
         """The privacy loss that was spent."""
         return cast("Loss", self._read("loss", loss_from_json))
@@ -317,20 +328,83 @@ class Release:
                     columns[name] = to_arrow(table.labels[table.columns.index(name)])
                 else:
                     columns[name] = pa.nulls(height)
-            columns[_free("value", names)] = to_arrow(
+            columns[free("value", names)] = to_arrow(
                 np.asarray(table.values, dtype=np.float64) if mixed else np.asarray(table.values)
             )
-            columns[_free("standard_deviation", names)] = to_arrow(np.full(height, table.deviation))
-            columns[_free("within_95", names)] = to_arrow(np.full(height, table.within_95))
+            columns[free("standard_deviation", names)] = to_arrow(np.full(height, table.deviation))
+            columns[free("within_95", names)] = to_arrow(np.full(height, table.within_95))
             if biased:
                 own = table.values if table.unbiased is None else table.unbiased
-                columns[_free(self.unbiased_column, names)] = to_arrow(np.asarray(own, dtype=np.float64))
+                columns[free(self.unbiased_column, names)] = to_arrow(np.asarray(own, dtype=np.float64))
             if told:
-                columns[_free(ERRORS, names)] = to_arrow([table.errors or "exact"] * height, text=True)
+                columns[free(ERRORS, names)] = to_arrow([table.errors or "exact"] * height, text=True)
             if not self.private:
-                columns[_free("warning", names)] = to_arrow([NOT_PRIVATE] * height, text=True)
+                columns[free("warning", names)] = to_arrow([NOT_PRIVATE] * height, text=True)
             pieces.append(pa.table(columns))
         return pa.concat_tables(pieces, promote_options="permissive")
+
+    def plot(self, target: str | Path | None = None, *, table: int | str | None = None) -> Any:
+        """Draw the released tables, in counts, with the ranges that hold the truth with 95 %.
+
+        Parameters
+        ----------
+        target
+            A picture file; None only returns the figure, which notebooks show.
+        table
+            One table by number or name; None draws the first six.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from policygraph.release.plotting import plot
+
+        return plot(self, target, table)
+
+    def to_arrow(self, table: int | str | None = None) -> Any:
+        """The released numbers as an Arrow table; the same as :meth:`table`."""
+        return self.table(table)
+
+    def to_pandas(self, table: int | str | None = None) -> Any:
+        """The released numbers as a pandas data frame: one table, or all of them one below the other.
+
+        Examples
+        --------
+        >>> import policygraph as pg
+        >>> domain = pg.Domain({"age": 3})
+        >>> made = pg.release(pg.queries.identity(domain), pg.Policy(domain), [5, 0, 2], epsilon=1, rng=pg.SeededRng(7))
+        >>> list(made.to_pandas().columns)
+        ['age', 'value', 'standard_deviation', 'within_95', 'warning']
+        """
+        _library("pandas")
+        return self.table(table).to_pandas()
+
+    def to_polars(self, table: int | str | None = None) -> Any:
+        """The released numbers as a polars data frame: one table, or all of them one below the other."""
+        return _library("polars").from_arrow(self.table(table))
+
+    def to_latex(self, table: int | str = 0) -> str:
+        r"""One table as LaTeX, for the package booktabs: counts rounded to their error, with the range that holds the truth with 95 %.
+
+        Examples
+        --------
+        >>> import policygraph as pg
+        >>> domain = pg.Domain({"pay_$": ["<1", "1&2"]})
+        >>> made = pg.release(pg.queries.identity(domain), pg.Policy(domain), [5, 20], epsilon=1, rng=pg.SeededRng(7))
+        >>> print(made.to_latex())
+        % NOT PRIVATE: the noise came from a seeded source and can be recomputed
+        \begin{tabular}{lr}
+        \toprule
+        pay\_\$ & count (95 \%) \\
+        \midrule
+        \textless{}1 & $... \pm 3$ \\
+        1\&2 & $... \pm 3$ \\
+        \bottomrule
+        \end{tabular}
+        """
+        from policygraph.release.latex import tabular
+
+        return tabular(self._find(table), "" if self.private else f"% {NOT_PRIVATE}\n")
 
     def to_parquet(self, path: Any) -> None:
         """Write all tables into one Parquet file; the provenance is in its metadata (key ``policygraph``)."""
@@ -365,10 +439,24 @@ class Release:
                 draft.write_text(text + "\n", encoding="utf-8")
         return text
 
-    def write(self, folder: str | Path) -> dict[str, str]:
+    def write(
+        self, folder: str | Path, *, tables: bool = False, bom: bool = False, excel: bool = False
+    ) -> dict[str, str]:
         """Write ``release.parquet``, ``release.csv``, ``release.json`` and ``certificate.json`` into a folder.
 
-        All four are complete before the first one appears; what is not to be written through a link is refused.
+        All files are complete before the first one appears; what is not to be written through a link is refused.
+
+        Parameters
+        ----------
+        folder
+            Where to write.
+        tables
+            Whether to write one CSV file for each table into the folder ``tables`` as well, rounded to its error, and for each exact table that the policy states.
+            Other CSV files there, of an earlier release, are removed.
+        bom
+            Whether these start with a byte order mark, by which Excel knows UTF-8.
+        excel
+            Whether to write ``release.xlsx`` with a sheet for each of these tables.
 
         Returns
         -------
@@ -388,9 +476,22 @@ class Release:
             "release.json": lambda path: self.to_json(path, values=small),
             "certificate.json": lambda path: path.write_text(certificate, encoding="utf-8"),
         }
+        if excel:
+            writers["release.xlsx"] = lambda path: write_excel(self, path)
+        written = {name: str(out / name) for name in writers}
         with _writing(out):
+            if tables:
+                (out / "tables").mkdir(exist_ok=True)
+                files = table_files(self, bom=bom)
+                stale = _listed(out / "tables" / CONTENTS) - set(files)
+                files[CONTENTS] = "".join(f"{name}\n" for name in files).encode()
+                writers |= {f"tables/{name}": partial(_put, content) for name, content in files.items()}
+                written["tables"] = str(out / "tables")
             write_all({out / name: write for name, write in writers.items()})
-        return {name: str(out / name) for name in writers}
+            if tables:
+                for name in stale:
+                    (out / "tables" / name).unlink(missing_ok=True)
+        return written
 
     def to_bytes(self) -> bytes:
         """The whole release as the bytes of a Parquet file."""
@@ -448,11 +549,11 @@ class Release:
             piece = table.slice(start, part["height"])
             start += part["height"]
             names = list(dict.fromkeys(c for p in record["parts"] for c in p["columns"]))
-            values = to_numpy(piece.column(_free("value", names)))
+            values = to_numpy(piece.column(free("value", names)))
             labels = tuple(to_numpy(piece.column(c)) for c in part["columns"])
             kind = np.int64 if part["integer"] else np.float64
             errors = read_errors(piece, part, names)
-            unbiased = to_numpy(piece.column(_free(UNBIASED, names))) if part.get(UNBIASED) else None
+            unbiased = to_numpy(piece.column(free(UNBIASED, names))) if part.get(UNBIASED) else None
             tables.append(
                 Table(
                     part["name"],
@@ -466,9 +567,68 @@ class Release:
             )
         return cls(tuple(tables), record)
 
+    def __repr__(self) -> str:
+        names = self.tables[0].name if len(self.tables) == 1 else f"{len(self.tables):,} tables"
+        values = sum(len(table.values) for table in self.tables)
+        warning = "" if self.private else ", NOT PRIVATE"
+        return f"{type(self).__name__}({names}, {values:,} values, {self.loss}{warning})"
+
+    def _repr_html_(self) -> str:
+        from policygraph.markup import notebook, tag
+        from policygraph.markup import table as drawn
+        from policygraph.release.latex import rows_of
+
+        values = sum(len(table.values) for table in self.tables)
+        title = f"Release: {len(self.tables):,} table{'s' * (len(self.tables) != 1)}, {values:,} values, {self.loss}"
+        warning = None if self.private else tag("p", NOT_PRIVATE, class_="warning")
+        first = self.tables[0] if self.tables else None
+        body = []
+        if first is not None:
+            columns = len(first.columns)
+            rows = list(rows_of(first, SHOWN_ROWS))
+            body.append(
+                drawn(
+                    [*first.columns, "count", "95 % within"],
+                    rows,
+                    caption=first.name,
+                    numbers=[columns, columns + 1],
+                )
+            )
+            if len(first.values) > SHOWN_ROWS:
+                body.append(tag("p", f"and {len(first.values) - SHOWN_ROWS:,} more rows", class_="faint"))
+        body += [tag("p", table.summary(), class_="faint") for table in self.tables[1:SHOWN_TABLES]]
+        if len(self.tables) > SHOWN_TABLES:
+            body.append(tag("p", f"and {len(self.tables) - SHOWN_TABLES:,} more tables", class_="faint"))
+        return notebook(title, warning, body)
+
     def __str__(self) -> str:
         head = [] if self.private else [NOT_PRIVATE]
         return "\n".join([*head, *self.sentences, *(table.summary() for table in self.tables)])
+
+
+def _library(name: str) -> Any:
+    """A data frame library that may not be installed."""
+    try:
+        return import_module(name)
+    except ImportError as cause:
+        raise InputError(
+            f"this needs {name}, which is not installed: pip install {name}.",
+            code="release.library",
+            value=name,
+        ) from cause
+
+
+def _put(content: bytes, path: Path) -> None:
+    path.write_bytes(content)
+
+
+def _listed(contents: Path) -> set[str]:
+    """The tables that an earlier release wrote beside this list; other files in the folder are the user's own."""
+    try:
+        names = contents.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return set()
+    return {name for name in names if name.endswith(".csv") and Path(name).name == name}
 
 
 @contextmanager
@@ -503,7 +663,7 @@ def read_errors(piece: Any, part: Mapping[str, Any], names: list[str]) -> tuple[
     """Deviation and range of a table that is read back: from the record or, where they depend on published values, from their columns."""
     keys = ("standard_deviation", "within_95")
     if part.get(ERRORS, "exact") != "exact":
-        columns = [to_numpy(piece.column(_free(key, names))) for key in keys]
+        columns = [to_numpy(piece.column(free(key, names))) for key in keys]
         return columns[0], columns[1]
     stated = [part[key] for key in keys]
     made = [np.array(e, dtype=np.float64) if isinstance(e, list) else e for e in stated]
@@ -519,13 +679,6 @@ def _range(error: float | Floats, form: str) -> str:
     """A stated error in words; of several the smallest and the largest."""
     low, high = (format(float(e), form) for e in (np.min(error), np.max(error)))
     return low if low == high else f"{low} to {high}"
-
-
-def _free(wanted: str, taken: list[str]) -> str:
-    """A column name that no attribute has."""
-    while wanted in taken:
-        wanted = "_" + wanted
-    return wanted
 
 
 def scaled(values: Any, factor: Fraction) -> Any:

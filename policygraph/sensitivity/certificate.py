@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,18 +13,24 @@ import numpy as np
 from policygraph.documents import MALFORMED, parse_json
 from policygraph.errors import InputError, PolicyGraphError, shown
 from policygraph.exact import as_fraction, show, sqrt_down, sqrt_up
+from policygraph.model.grouped import Grouped, records_of
 from policygraph.model.policy import DEFINITIONS, Policy
 from policygraph.model.queries.base import Norm, Query
+from policygraph.model.units import Unit, any_policy
 from policygraph.moves.bracket import Witness
 from policygraph.moves.degrees.secret_pairs import secret_cells
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from policygraph.moves.move import Move
     from policygraph.sensitivity.verify.tables import Verification
 
-__all__ = ["Sensitivity", "Witness"]
+__all__ = ["DETERMINED", "Sensitivity", "Witness"]
 
 FORMAT = 1
+DETERMINED = "the public facts determine the query"
+"""Method of a certificate that says so: the answers need no noise, since everybody can compute them."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +66,14 @@ class Sensitivity:
     witness: Witness | None
     method: str
     reason: str
-    policy: Policy
+    policy: Policy | Grouped
     query: Query
     steps: tuple[str, ...] = field(default=())
     cut_short: bool = field(default=False)
+    effort: int = field(default=0, compare=False, repr=False)
+    """Units of work that the search spent."""
+    stated_proof: Any = field(default=None, compare=False, repr=False)
+    """The proof that a certificate carries which was read from a file."""
     computed: bool = field(default=False, compare=False, repr=False)
     """Whether the engine computed it in this process; one that was read from a file scales no noise."""
 
@@ -97,20 +108,52 @@ class Sensitivity:
     @property
     def definition(self) -> str:
         """The definition of neighbours in words."""
-        text = DEFINITIONS[self.policy.definition]
-        if self.policy.definition == "induced" and not self.policy.constraints:
+        policy = records_of(self.policy)
+        text = DEFINITIONS[policy.definition]
+        if policy.definition == "induced" and not policy.constraints:
             text = "one record more or less (induced neighbours without public facts)"
-        if self.policy.definition == "blowfish" and secret_cells(self.policy) is not None:
+        if policy.definition == "blowfish" and secret_cells(policy) is not None:
             text += ", each node pair a record that is joined or not"
-        if self.policy.strength != "worst-case":
-            text += f", {self.policy.strength} strength"
-        if self.policy.at_most_records is not None:
-            text += f", at most {self.policy.at_most_records} records added and as many removed"
+        if policy.strength != "worst-case":
+            text += f", {policy.strength} strength"
+        if policy.at_most_records is not None:
+            text += f", at most {policy.at_most_records} records added and as many removed"
+        if isinstance(self.policy, Grouped):
+            text += f"; {self.policy.step_words}"
         if self.query.needs_values:
             text += "; records are taken with their values, and every value is secret"
         return text
 
-    def check_made_for(self, query: Query, policy: Policy) -> None:
+    @property
+    def warning(self) -> str | None:
+        """Said where a cap or a weaker strength may be all that makes the sensitivity 0: the true answers are released then.
+
+        Examples
+        --------
+        >>> import policygraph as pg
+        >>> domain = pg.Domain({"a": 2, "b": 2})
+        >>> policy = pg.Policy(domain, constraints=[pg.Cuboid("a"), pg.Cuboid("b")], at_most_records=1)
+        >>> pg.sensitivity(pg.queries.identity(domain), policy).warning
+        'WARNING: these answers are not hidden at all. No two neighbours differ in them when at most 1 record may be added...
+        """
+        if self.power or self.method == DETERMINED:
+            return None
+        policy = records_of(self.policy)
+        cap, weaker = policy.at_most_records, policy.strength != "worst-case"
+        if cap is None and not weaker:
+            return None
+        only = [f"only neighbours of {policy.strength} strength count"] * weaker
+        if cap is not None:
+            only.append(f"at most {cap} record{'s' * (cap != 1)} may be added and as many removed")
+        instead = ["use the strength worst-case"] * weaker + ["raise at_most_records or leave it out"] * (
+            cap is not None
+        )
+        return (
+            f"WARNING: these answers are not hidden at all. No two neighbours differ in them when {' and '.join(only)}, so that a "
+            f"release gives the true answers, without noise. If anybody must not learn them, {' or '.join(instead)}."
+        )
+
+    def check_made_for(self, query: Query, policy: Policy | Grouped) -> None:
         """Raise when the certificate belongs to another query or policy."""
         if self.query is query and self.policy is policy:
             return  # the fingerprint of a large matrix takes long, and the same object has the same
@@ -122,17 +165,90 @@ class Sensitivity:
                 code="sensitivity.foreign",
             )
 
-    def verify(self) -> Verification:
-        """Re-check witness and bound by code that shares nothing with the search."""
-        from policygraph.sensitivity.verify.certificates import CertifiedBound, verify
+    @cached_property
+    def proof(self) -> Any:
+        """A proof of the bound that ``python -m policygraph.check`` verifies, in plain form; None where none is known yet.
 
+        Examples
+        --------
+        >>> import policygraph as pg
+        >>> domain = pg.Domain({"a": 2, "b": 3})
+        >>> pg.sensitivity(pg.queries.identity(domain), pg.Policy(domain, constraints=[pg.Cuboid("a")])).proof
+        {'kind': 'theorem', 'theorem': 'one-margin'}
+        """
+        return self._found_proof() if self.computed else self.stated_proof
+
+    def _found_proof(self) -> Any:
+        from policygraph.sensitivity.proving import proof_of
+
+        plain = json.loads(json.dumps([self.policy.to_spec(), self.query.to_spec()]))
+        return proof_of(plain[0], plain[1], self.norm, self.power)
+
+    def verify(self) -> Verification:
+        """Check the certificate with ``policygraph.check``, and what that leaves undecided by a search of its own.
+
+        Both share no code with what made the certificate. One that carries no proof, as those written by earlier versions, gets one here.
+
+        Examples
+        --------
+        >>> import policygraph as pg
+        >>> domain = pg.Domain({"a": 2, "b": 3})
+        >>> print(pg.sensitivity(pg.queries.identity(domain), pg.Policy(domain, constraints=[pg.Cuboid("a")])).verify())
+        passed  document: the document is consistent and known in all its parts
+        passed  tables: two data sets over the domain
+        passed  public facts: both data sets are over the cells that can hold records, with the same public facts
+        passed  neighbours: no smaller change keeps the public facts
+        passed  attained: the answers of the two data sets differ by 2, claimed 2
+        passed  bound: at most 2: the theorem one-margin (reductions.md, Theorem 2) with all its conditions
+        the certificate holds
+        """
+        from policygraph.sensitivity.verify.certificates import verify
+        from policygraph.sensitivity.verify.claims import CertifiedBound
+        from policygraph.sensitivity.verify.tables import CheckResult, Verification
+
+        report = self._checked()
+        if report["holds"]:
+            return Verification(
+                tuple(CheckResult(c["name"], c["passed"], c["text"]) for c in report["checks"])
+            )
         found = self.witness
         tables = None if found is None else (dict(found.before), dict(found.after))
-        return verify(
+        again = verify(
             CertifiedBound(
-                self.policy, self.query, self.norm, self.power, self.lower_power, tables, self.reason
+                records_of(self.policy),
+                self.query,
+                self.norm,
+                self.power,
+                self.lower_power,
+                tables,
+                self.reason,
+                self.policy.members if isinstance(self.policy, Grouped) else 1,
+                self.policy.cap if isinstance(self.policy, Unit) else None,
             )
         )
+        return again.beside(report["checks"])
+
+    def _checked(self) -> dict[str, Any]:
+        """The report of ``policygraph.check`` on the certificate as it would be written, with a proof where it carries none."""
+        from policygraph.check import check
+
+        data = json.loads(json.dumps(self.to_dict()))
+        if not isinstance(data["proof"], dict):
+            data["proof"] = self._found_proof()
+        return check(data)
+
+    @property
+    def proved(self) -> bool:
+        """Whether ``policygraph.check`` accepts the certificate completely, as ``release --require-proof`` asks.
+
+        Examples
+        --------
+        >>> import policygraph as pg
+        >>> domain = pg.Domain({"a": 2, "b": 3})
+        >>> pg.sensitivity(pg.queries.identity(domain), pg.Policy(domain)).proved
+        True
+        """
+        return bool(self._checked()["holds"])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain form, complete enough for somebody else to check it later."""
@@ -152,15 +268,21 @@ class Sensitivity:
                 "value": str(self.power),
                 "lower": str(self.lower_power),
             },
-            "neighbours": self.policy.definition,
-            "strength": self.policy.strength,
-            "at_most_records": self.policy.at_most_records,
+            "neighbours": records_of(self.policy).definition,
+            "strength": records_of(self.policy).strength,
+            "at_most_records": records_of(self.policy).at_most_records,
             "policy_fingerprint": self.policy.fingerprint,
             "query_fingerprint": self.query.fingerprint,
             "policy": self.policy.to_spec(),
             "query": self.query.to_spec(),
+            "proof": self.proof,
             # Named only where it is so, so that certificates that were stored before read as they did.
             **({"cut_short": True} if self.cut_short else {}),
+            **(
+                {"unit": self.policy.kind, "at_most": self.policy.members}
+                if isinstance(self.policy, Grouped)
+                else {}
+            ),
         }
 
     def _witness_dict(self, witness: Witness) -> dict[str, Any]:
@@ -213,7 +335,13 @@ class Sensitivity:
                 f"the certificate lacks or garbles {str(cause)[:200] or type(cause).__name__}: it was changed after it was made. Compute it again.",
                 code="certificate.broken",
             ) from cause
-        stated = {key: value for key, value in data.items() if key != "library"}
+        stated = {key: value for key, value in data.items() if key not in ("library", "effort")}
+        if strange := sorted(stated.keys() - follows.keys() - {"cut_short"}):
+            raise InputError(
+                f"the certificate has {strange[0]!r}, which is not known: it was changed after it was made, or made by another version.",
+                code="certificate.inconsistent",
+                key=strange[0],
+            )
         for key, value in follows.items():
             if stated.get(key) != value:
                 raise InputError(
@@ -228,7 +356,7 @@ class Sensitivity:
     def _of_dict(cls, data: dict[str, Any]) -> Sensitivity:
         from policygraph.model.queries import from_spec
 
-        policy = Policy.from_spec(data["policy"])
+        policy = any_policy(data["policy"])
         query = from_spec(policy.domain, data["query"])
         found = data["witness"]
         witness = None
@@ -249,6 +377,7 @@ class Sensitivity:
             query=query,
             steps=tuple(data.get("steps", ())),
             cut_short={True: True, False: False}[data.get("cut_short", False)],
+            stated_proof=data.get("proof"),
         )
 
     @classmethod
@@ -277,6 +406,8 @@ class Sensitivity:
             f"  method:     {self.method}",
             f"  why:        {self.reason}",
         ]
+        if self.warning is not None:
+            lines.append(f"  {self.warning}")
         if self.witness is not None:
             lines.append(
                 "  attained by two data sets that must look alike:" if self.exact else "  best pair found:"
@@ -285,12 +416,33 @@ class Sensitivity:
             lines.append("    after:  " + self._show_table(self.witness.after))
         return "\n".join(lines)
 
+    def __repr__(self) -> str:
+        sign = "" if self.exact else "<= "
+        return f"Sensitivity({sign}{_shown(self.norm, self.power)}, {self.norm}, {self.kind})"
+
+    def _repr_html_(self) -> str:
+        from policygraph.markup import notebook, table, tag
+
+        number = _shown(self.norm, self.power)
+        title = f"Sensitivity {'=' if self.exact else '≤'} {number} ({self.norm.upper()}, {self.kind})"
+        rows = [["neighbours", self.definition], ["method", self.method], ["why", self.reason]]
+        if self.witness is not None:
+            rows.append(["data set A", self._show_table(self.witness.before)])
+            rows.append(["data set B", self._show_table(self.witness.after)])
+        cut = tag("p", "Cut short by the time limit.", class_="warning") if self.cut_short else None
+        return notebook(title, cut, table(["", ""], rows))
+
     def _show_table(self, table: tuple[tuple[int, int], ...], most: int = 12) -> str:
+        """A data set of the witness in one line; of a long one first what differs from the other."""
+        differing = self.witness.change if self.witness is not None else {}
+        shown = table if len(table) <= most else sorted(table, key=lambda row: row[0] not in differing)
         words = []
-        for cell, amount in table[:most]:
+        for cell, amount in shown[:most]:
             labels = ", ".join(str(label) for label in self.query.cell(cell))
             words.append(f"{'' if amount == 1 else f'{amount} x '}({labels})")
-        more = f" and {len(table) - most} more" if len(table) > most else ""
+        rest = shown[most:]
+        alike = "" if any(cell in differing for cell, _ in rest) else ", the same in both"
+        more = f" and {len(rest)} more{alike}" if rest else ""
         return (" ".join(words) or "nothing") + more
 
     def move(self) -> Move:
@@ -302,7 +454,23 @@ class Sensitivity:
         self._check_cells()
         from policygraph.moves.move import Move
 
-        return Move.of(self.policy, self.witness.change)
+        return Move.of(records_of(self.policy), self.witness.change)
+
+    def draw(self, target: str | Path | None = None) -> Any:
+        """Draw the two data sets that must look alike, side by side, with what differs marked.
+
+        Parameters
+        ----------
+        target
+            A picture file; None only returns the figure, which notebooks show.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from policygraph.sensitivity.drawing import draw_pair
+
+        return draw_pair(self, target)
 
     def _check_cells(self) -> None:
         if self.query.needs_values:

@@ -9,9 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from policygraph.effort import SECOND, Effort
-from policygraph.errors import InputError
+from policygraph.errors import InputError, RefusedError
+from policygraph.model.families import Families
+from policygraph.model.grouped import Grouped
 from policygraph.model.policy import Policy, check_kinds
 from policygraph.model.queries.base import Norm, Query
+from policygraph.model.units import Unit
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.problem import Problem, Rung
 from policygraph.sensitivity.rungs import (
@@ -25,6 +28,7 @@ from policygraph.sensitivity.rungs import (
     products,
     single,
 )
+from policygraph.sensitivity.units import of_unit, times_members
 
 __all__ = ["RUNGS", "sensitivity"]
 
@@ -74,7 +78,7 @@ USUAL = 120 * SECOND
 
 def sensitivity(
     query: Query,
-    policy: Policy,
+    policy: Policy | Grouped,
     *,
     norm: Norm = "l1",
     effort: Effort | int | None = None,
@@ -133,10 +137,18 @@ def sensitivity(
     """
     if norm not in ("l1", "l2"):
         raise InputError(f"norm={norm!r}: expected 'l1' or 'l2'.", code="sensitivity.norm", value=norm)
-    check_kinds(query, policy, released=False)
+    check_kinds(query, policy, released=False, kinds=(Families, Unit))
     query.check_domain(policy.domain)
+    if isinstance(policy, Families):
+        return _of_families(query, policy, norm, effort, time_limit)
     # its own, so that it tells what this search trusted
     work = Effort.of(effort, time_limit, usual=USUAL).share(1)
+    if isinstance(policy, Unit):
+        return of_unit(
+            query, policy, sensitivity(query, policy.moves_of_records, norm=norm, effort=work), work
+        )
+    if isinstance(policy, Grouped):
+        raise policy.refused()
     found = Problem(query, policy, norm, work, RUNGS).climb()
     if not found.exact and work.done and work.ended_by not in f"{found.method} {found.reason}":
         found = replace(found, reason=f"{found.reason.rstrip('.')}; {work.ended_by}")
@@ -155,5 +167,24 @@ def sensitivity(
         query=query,
         steps=found.steps,
         cut_short=work.cut_short and not found.exact,
+        effort=work.spent,
         computed=True,
+    )
+
+
+def _of_families(
+    query: Query, policy: Families, norm: Norm, effort: Effort | int | None, time_limit: float | None
+) -> Sensitivity:
+    """Every member of a family makes the same step: the value for a record, times the size (docs/explanation/proofs/families.md)."""
+    if query.needs_values:
+        raise RefusedError(
+            f"{query!r} under families: members share their cell, and nothing is said of their values. Ask for counts.",
+            code="families.values",
+        )
+    one = sensitivity(query, policy.records, norm=norm, effort=effort, time_limit=time_limit)
+    # With published values the pair of single records does not fit them when every member is counted; the bound holds all the same.
+    shown = policy.size == 1 or not policy.system.has_values
+    together = f"{policy.size} members of a family make this step together"
+    return times_members(
+        one, policy, policy.size if shown else None, f"times {policy.size} for a family", together
     )

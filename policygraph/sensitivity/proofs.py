@@ -6,7 +6,7 @@ what is exact, to scale noise, to write the record. They are computed once. Noth
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -49,6 +49,7 @@ class Proofs:
     def __init__(self, time_limit: float | None = None) -> None:
         self.effort = Effort.of(None, time_limit)
         self._found: dict[tuple[AnyDomain, str, str, str], dict[int, Sensitivity | PolicyGraphError]] = {}
+        self._kept: dict[Hashable, Any] = {}
 
     @property
     def cut_short(self) -> bool:
@@ -58,6 +59,19 @@ class Proofs:
     def within(self, work: int) -> Effort:
         """Give units of work to a search, under the clock of the request."""
         return self.effort.at_most(work)
+
+    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """What else a request needs in several places, computed at its first use.
+
+        Examples
+        --------
+        >>> proofs = Proofs()
+        >>> proofs.once("sum", lambda: 1 + 1), proofs.once("sum", lambda: 1 / 0)
+        (2, 2)
+        """
+        if key not in self._kept:
+            self._kept[key] = make()
+        return self._kept[key]
 
     def sensitivity(self, query: Query, policy: Any, norm: Norm, work: int) -> Sensitivity:
         """The certificate of a query, computed at its first use.

@@ -123,3 +123,16 @@ def test_facts_that_determine_everything_and_queries_that_say_nothing() -> None:
     with pytest.raises(pg.InputError) as raised:
         pg.attack(pg.queries.sums(domain, [["a"]], pg.Measure("x", 0, 5)), one, 1)
     assert raised.value.code == "attacks.queries"
+
+
+def test_a_loss_of_which_no_pair_is_known_is_told_as_at_most() -> None:
+    domain = pg.Domain({"town": 4, "age": 3, "sex": 2, "income": 3})
+    policy = pg.Policy(domain, constraints=[pg.Cuboid("town"), pg.Cuboid("sex")])
+    query = pg.queries.cuboids(domain, [("age",), ("income",), ("town", "age"), ("town", "income")])
+    found = pg.attacks.attack(query, policy, epsilon=1)
+    text, losses = str(found), found.losses
+    assert "at least 0" not in text
+    assert "50.0 % sure" not in text
+    assert "needs 0 to" not in text
+    if not losses.exact and not losses.without_facts_lower:
+        assert "become at most" in text

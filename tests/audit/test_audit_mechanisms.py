@@ -27,27 +27,25 @@ from tests.gate import noisy, noisy_many
 from tests.oracles import blowfish
 from tests.paths import in_library
 
-REPEATS = 20
+TIMES = 6
+"""Runs of a sound mechanism, in those of its case. One audit of six times the runs notices more than twenty of one time, of which two
+must alarm: a leak that a single one sees in 5 (10) of 100 cases is noticed in about 68 (91), and in 42 (80) by the twenty."""
+REPEATS = 5
 
 each_mechanism = pytest.mark.parametrize("case", MECHANISMS, ids=[case.name for case in MECHANISMS])
 
 
 @pytest.mark.slow
 @each_mechanism
-def test_sound_mechanisms_pass_every_repeat_and_the_audit_has_power(case):
+def test_sound_mechanisms_pass_and_the_audit_has_power(case):
     ready = case.ready()
     given = case.subject(ready)
     assert given["pairs"]
-    alarms = []
-    for seed in range(REPEATS):
-        report = audit(**given, loss=case.loss, samples=case.samples, source=pg.SeededRng(seed))
-        if not report.passed:
-            alarms.append(f"repeat {seed}: {report}")
-    # At 99.9 % a few of some 2,000 sound audits may be false alarms. A leak shows again in four times as many fresh runs.
-    assert len(alarms) <= 1, "\n".join(alarms)
-    if alarms:
-        again = audit(**given, loss=case.loss, samples=4 * case.samples, source=pg.SeededRng("again"))
-        assert again.passed, f"{alarms[0]}\nagain: {again}"
+    report = audit(**given, loss=case.loss, samples=TIMES * case.samples, source=pg.SeededRng(0))
+    if not report.passed:
+        # At 99.9 % one of some hundred sound audits may be a false alarm. A leak shows again in fresh runs.
+        again = audit(**given, loss=case.loss, samples=2 * TIMES * case.samples, source=pg.SeededRng("again"))
+        assert again.passed, f"{report}\nagain: {again}"
     # A pass says something only if the same audit refutes that half of the noise would do.
     report = audit(**given, loss=case.boast(), samples=case.samples, source=pg.SeededRng("boast"))
     assert not report.passed, str(report)

@@ -162,7 +162,7 @@ def test_no_file_of_the_user_is_removed(folder):
         path.write_text(name)
     assert release("--out", "out") == 0
     assert release("--out", "out", "--overwrite", "--again") == 0
-    assert {path.name for path in out.iterdir()} == {*mine, *NAMES}
+    assert {path.name for path in out.iterdir()} == {*mine, *NAMES, "tables"}
     assert all(path.read_text() == name for name, path in mine.items())
 
 
@@ -170,7 +170,7 @@ def test_the_folder_itself_may_be_a_link(folder):
     (folder / "real").mkdir()
     (folder / "out").symlink_to(folder / "real")
     assert release("--out", "out") == 0
-    assert sorted(path.name for path in (folder / "real").iterdir()) == sorted(NAMES)
+    assert sorted(path.name for path in (folder / "real").iterdir()) == sorted([*NAMES, "tables"])
 
 
 def test_devices_are_written_to_and_not_replaced(folder):

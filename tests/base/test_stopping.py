@@ -15,7 +15,7 @@ import policygraph as pg
 
 ROOT = Path(pg.__file__).parent
 POLICY = '[domain]\nsex = ["F", "M"]\nage = 3\n[neighbours]\ngraph = "full"\n'
-FILES = {"release.parquet", "release.csv", "release.json", "certificate.json"}
+FILES = {"release.parquet", "release.csv", "release.json", "certificate.json", "tables"}
 
 AT = """
 import os, signal, sys

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import policygraph as pg
-from tests.broken import adaptive, additive, dawa, facts, floats, refunded, rescaled
+from tests.broken import adaptive, additive, dawa, facts, floats, refunded, rescaled, units
 
 __all__ = ["BROKEN", "Broken"]
 
@@ -28,6 +28,16 @@ BROKEN = [
     Broken("half the deviation, Gaussian", additive.half_gaussian, pg.Rho("1/2"), 4000),
     Broken("edges only under a known count", additive.edges_only, pg.Epsilon(1), 8000),
     Broken("one record under known margins", additive.one_record_under_margins, pg.Epsilon(1), 4000),
+    Broken("one member of a family", additive.one_member, pg.Epsilon(1), 2000),
+    Broken("a sample of all units together", units.global_sample, pg.Epsilon(1), 4000, units.OPTIONS),
+    Broken("first come, first served among units", units.first_come, pg.Epsilon(1), 4000, units.OPTIONS),
+    Broken(
+        "cells bounded before the rule for unknown values",
+        units.cells_before_the_rule,
+        pg.Rho("1/2"),
+        4000,
+        units.OPTIONS_STRANGE,
+    ),
     Broken(
         "parallel parts across a margin",
         additive.parallel_across_margin,
@@ -55,6 +65,7 @@ BROKEN = [
     Broken("twice the rate, exponential", facts.twice_the_rate, pg.Epsilon(1), 4000),
     Broken("too large a rate along a policy graph", facts.whole_rate_along_a_line, pg.Epsilon(1), 8000),
     Broken("too large a rate, count by count", facts.whole_rate_count_by_count, pg.Epsilon(1), 1000),
+    Broken("too large a rate, cell by cell", facts.whole_rate_cell_by_cell, pg.Epsilon(1), 2000),
     Broken("a cube scaled to one of its tables", facts.first_table_only, pg.Epsilon(1), 4000),
     Broken("residuals scaled to one of them", facts.one_residual, pg.Rho("1/2"), 4000),
     Broken("chi-squared scaled to one cell", facts.one_cell, pg.Epsilon(1), 4000),

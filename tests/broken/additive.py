@@ -13,6 +13,7 @@ __all__ = [
     "edges_only",
     "half_gaussian",
     "half_laplace",
+    "one_member",
     "one_record_under_margins",
     "parallel_across_margin",
 ]
@@ -54,6 +55,13 @@ def one_record_under_margins():
     query = pg.queries.identity(domain)
     ready = pg.Laplace().calibrate(query, pg.Policy(domain, pg.PolicyGraph.full(domain)), pg.Epsilon(1))
     return ready, pg.Policy(domain, constraints=[pg.Cuboid("a"), pg.Cuboid("b")]), query
+
+
+def one_member():
+    """Calibrated to one record, where families of three share their value and change together."""
+    domain = pg.Domain({"age": 4})
+    query, records = pg.queries.identity(domain), pg.Policy(domain)
+    return pg.Laplace().calibrate(query, records, pg.Epsilon(1)), pg.Families(records, 3), query
 
 
 def parallel_across_margin():

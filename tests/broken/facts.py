@@ -69,6 +69,17 @@ def whole_rate_count_by_count():
     return replace(ready, rate=pg.Epsilon(3).value), policy, query
 
 
+def whole_rate_cell_by_cell():
+    """Counts drawn cell by cell as if neighbours differed by one record, where a cycle of a 3 x 3 table changes six."""
+    domain = pg.Domain({"a": 3, "b": 3})
+    policy = pg.Policy(
+        domain, constraints=[pg.Cuboid("a", equals=[2, 1, 1]), pg.Cuboid("b", equals=[1, 1, 2])]
+    )
+    query = pg.queries.identity(domain)
+    ready = Exponential(limit=2).calibrate(query, policy, pg.Epsilon(1))
+    return replace(ready, rate=pg.Epsilon("1/2").value), policy, query
+
+
 def first_table_only():
     """A cube whose noise is scaled to one of the tables that it measures."""
     domain = pg.Domain({"a": 2, "b": 2})

@@ -27,7 +27,10 @@ POLICY = pg.Policy(DOMAIN)
         (lambda: pg.release(QUERY, POLICY, [1] * 6), "no loss: expected"),
         (lambda: pg.release(QUERY, POLICY, np.array([1, 2]), epsilon=1), "2 numbers for 6 cells"),
         (lambda: pg.release(QUERY, POLICY, np.array([1, 2, 3, 4, 5, np.nan]), epsilon=1), "nan in cell 5"),
-        (lambda: pg.release(QUERY, POLICY, [1, 2, 3, 4, 5, 0.5], epsilon=1), "0.5 in cell 5"),
+        (
+            lambda: pg.release(QUERY, POLICY, [1, 2, 3, 4, 5, 0.5], epsilon=1),
+            "not whole or too large in cell 5",
+        ),
         (lambda: pg.Domain({"sex": None}), "domain.sex = None"),
         (lambda: pg.Domain({"sex": 10**30}), r"at most 2\^62"),
         (lambda: pg.Domain({"sex": [1.5, float("nan")]}), "nan"),

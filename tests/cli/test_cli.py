@@ -274,6 +274,13 @@ def test_all_errors_of_a_file_at_once(tmp_path, capsys):
         "budget set",
         "budget history",
         "budget export",
+        "budget open",
+        "budget join",
+        "budget reserve",
+        "budget free",
+        "budget reservations",
+        "budget forecast",
+        "budget check",
     ],
 )
 def test_each_command_explains_itself_with_an_example(capsys, command):

@@ -661,7 +661,7 @@ def test_messages_about_edges_name_the_keys_of_a_policy_file() -> None:
     [
         (np.array([1, 2]), "2 numbers for 6 cells"),
         (np.array([1, 2, 3, 4, 5, np.nan]), "nan in cell 5: expected whole numbers"),
-        (np.array([1, 2.5, 3, 4, 5, 6]), "2.5 in cell 1"),
+        (np.array([1, 2.5, 3, 4, 5, 6]), "not whole or too large in cell 1"),
         (np.zeros((3, 2), dtype=int), r"6 numbers in the shape \(3, 2\) for 6 cells.*the shape \(2, 3\)"),
     ],
 )

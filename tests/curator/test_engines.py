@@ -11,10 +11,12 @@ import sys
 from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
+from hashlib import md5
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,9 +30,12 @@ from policygraph.curator.counting import tables as tables_module
 from policygraph.curator.counting.engines import compiled
 from policygraph.curator.counting.opening import open_source
 from policygraph.curator.counting.tables import count_measure
+from policygraph.curator.counting.units import count_units
 from policygraph.curator.histogram import Histogram
+from policygraph.curator.requests import Request
 from policygraph.errors import DataError, InputError
 from policygraph.model.domain import Domain, Network
+from policygraph.model.graphs import PolicyGraph
 from policygraph.model.measure import Measure
 from tests.servers import Postgres
 
@@ -39,7 +44,7 @@ TEXTS = [
     *("F", "M", "f", "", " ", "low", "0", "1", "2", "01", " 1 ", "+1", "-1", "1.0", "2.", ".5", "0.25", "0.5", "1e0", "25e-2", "1e400", "-1e400"),
     *("1e-400", "2.4703282292062327e-324", "NULL", "nan", "NaN", "inf", "-Infinity", "true", "False", "TRUE", "it's", '"', "\\", "\\n", "%", "a|b"),
     *("a\tb", "line\nbreak", "1\n", "1_0", "0x1", "1d", "é", "e\u0301", "日本語", "🙂", "\ufeff", "9" * 25, "0" * 30 + "7", "1" * 400, "-9223372036854775808"),
-    *("9223372036854775808", "2024-01-31", "straße", "STRASSE", "x" * 1200, "1" + "0" * 1200),
+    *("9223372036854775808", "2024-01-31", "straße", "STRASSE", "x" * 1200, "1" + "0" * 1200, "F ", "F\t", "\u00a0F", "-0", "-0.0", "${env:HOME}", "$", "İ", "\u212a"),
 ]  # fmt: skip
 DAYS = [
     datetime.date(2024, 1, 31),
@@ -66,6 +71,7 @@ KINDS: dict[str, tuple[pa.DataType, str, list[Any]]] = {
     "double": (pa.float64(), "double precision", FLOATS),
     "float": (pa.float32(), "real", [0.0, 0.5, 0.1, 3447058.5, 16777216.0, float("nan"), float("inf"), 1e-40]),
     "decimal": (pa.decimal128(12, 3), "numeric(12, 3)", [Decimal(x) for x in ("0.000", "1.000", "0.500", "0.100", "-1.000", "123456789.125", "7.000")]),
+    "long": (pa.decimal128(38, 10), "numeric(38, 10)", [Decimal(x) for x in ("0.1000000000", "9007199254740993.0000000000", "12345678901234567890.5000000000", "-0.5000000000", "7.0000000000", "0.3333333333")]),
     "truth": (pa.bool_(), "boolean", [True, False]),
     "day": (pa.date32(), "date", DAYS),
     "moment": (pa.timestamp("us"), "timestamp", TIMES),
@@ -79,6 +85,9 @@ LABELS: list[Any] = [
     [-1, 0, 1, 2],
     ["0", "1", "1.0", "true", "it's", ""],
     ["F", "M", "low", "a|b", "\\", "é", "line\nbreak", "x" * 1200],
+    ["F", "F ", "f", "${env:HOME}", "STRASSE", "İ", "\u00a0F", "-0"],
+    [7, 2**63 - 1, -(2**63), "9223372036854775808"],
+    [-0.0, 1.5, 1 / 3, 9007199254740993],
     [False, True],
     [0.1, 0.25, 0.5, 1.0, 1e22],
     [0.5, 1.5, 7.0, 3447058.5, 123456789.125, 1234567890123456.5],
@@ -86,6 +95,10 @@ LABELS: list[Any] = [
     ["2024-01-31", "0001-01-01", "1969-07-20"],
     ["2024-01-31 10:00:00.12", "1969-12-31 23:59:59.999999", "2024-03-31 02:30:00+00", "0001-01-01 00:00:00"],
     [f"label {at}" for at in range(40)] + ["F", "7"],
+    {"bins": [0, 1, 2]},
+    {"bins": [-1, 0, 0.1, 0.25, 1, 3447058.5], "also": ["low", "-1e400"]},
+    {"bins": [0, 0.1, 2**53], "open": False},
+    {"bins": ["0001-01-01", "1969-12-31", "2024-01-31", "2024-02-01"], "open": False, "also": ["1"]},
 ]
 
 
@@ -135,6 +148,10 @@ def outcome(count: Callable[[], Any]) -> tuple[Any, ...]:
         made = count()
     except (DataError, InputError) as error:
         return error.code, str(error).partition(": ")[2] or str(error), repr(error.details.get("problems"))
+    if isinstance(made, tuple):
+        return tuple(
+            outcome(lambda part=part: part)[:4] if isinstance(part, Histogram) else part for part in made
+        )
     if isinstance(made, Histogram):
         return made.sparse()[0].tolist(), made.sparse()[1].tolist(), made.rows, made.dropped, made.fingerprint
     return (
@@ -155,22 +172,105 @@ def make_policy(rng: random.Random, table: pa.Table) -> dict[str, Any]:
     return {"domain": domain, "unknown": rule, "columns": dict(zip(domain.names, chosen, strict=True))}
 
 
+ODD_SETTINGS = {
+    "spark.sql.ansi.enabled": ["true", "false"],
+    "spark.sql.parser.escapedStringLiterals": ["true", "false"],
+    "spark.sql.session.timeZone": ["UTC", "Asia/Tokyo", "America/New_York"],
+    "spark.sql.caseSensitive": ["true", "false"],
+}
+"""Settings of a session of Spark that must not matter."""
+
+
+def make_request(rng: random.Random, table: pa.Table, met: set[str]) -> Callable[[Any], Any]:
+    """How one of many requests reads a source: counts of cells, sums of a measure, or edges."""
+    policy = make_policy(rng, table)
+    what = rng.choice(["cells"] * 5 + ["request"] * 2 + ["measure"] * 2 + ["edges"])
+    if what == "edges":
+        nodes: Any = rng.choice(
+            [5, ["F", "M", "low", "7", "é", "true"], [0.5, 1, 7], [f"n{at}" for at in range(20)] + ["7"]]
+        )
+        network = Network(nodes, directed=rng.random() < 0.5)
+        ends = rng.sample(table.column_names, 2)
+        rules: dict[str, Any] = rng.choice([{}, {"loops": "drop", "duplicates": "merge"}])
+        met.update({"edges", "directed" if network.directed else "undirected"})
+        return partial(
+            read_edges, network=network, columns=ends, unknown=rng.choice(["drop", "error"]), **rules
+        )
+    rule = policy["unknown"]
+    met.update([what, "other" if isinstance(rule, dict) else rule])
+    met.update("bins" for name in policy["domain"].names if policy["domain"].bins(name) is not None)
+    met.update(f"column of {name.partition(' ')[0]}" for name in policy["columns"].values())
+    met.update(
+        f"label {label!r:.30}"
+        for name in policy["domain"].names
+        for label in list(policy["domain"].labels(name))[:8]
+    )
+    if what == "cells":
+        return partial(count_cells, **policy, name="one")
+    if what == "request":
+        return make_whole_request(rng, policy, met)
+    column = rng.choice(table.column_names)
+    # Beyond 2^53 only whole numbers are summed.
+    low, high, unit = rng.choice(
+        [(0, 9, 1), (-2, 100, 1), (0, 10, "0.1"), (-(2**54), 2**54, 2**40), (-1, 1, "1/8")]
+    )
+    measure = Measure(column, low, high, unit=unit, missing=rng.choice(["drop", 0, "error"]))
+    return partial(count_measure, **policy, measure=measure, name="one")
+
+
+def make_whole_request(
+    rng: random.Random, policy: dict[str, Any], met: set[str]
+) -> Callable[[Any], tuple[Histogram, str, str | None]]:
+    """A request as the ledger sees it, with a policy graph or families: what it is known by, whose budget it spends, and the counts."""
+    domain = policy["domain"]
+    graph = PolicyGraph.line(domain) if len(domain.names) == 1 and rng.random() < 0.5 else None
+    records = pg.Policy(domain, graph, unknown=policy["unknown"])
+    size = rng.choice([None, 2, 10])
+    made: Any = records if size is None else pg.Families(records, size)
+    met.update(["graph"] if graph is not None else [])
+    met.update(["families"] if size is not None else [])
+
+    def asked(source: Any) -> tuple[Histogram, str, str | None]:
+        request = Request.of(pg.queries.identity(domain), made, source, epsilon=1, columns=policy["columns"])
+        known = request.identify()
+        counts = request.count(known)
+        known.check(counts)
+        assert isinstance(counts, Histogram)
+        return counts, known.account, request.fingerprint(known, pg.SeededRng(1))
+
+    return asked
+
+
+SEEN = {
+    *("cells", "request", "families", "graph", "bins", "measure", "edges", "directed", "undirected", "error", "drop", "other", "no value", "label -0.0", "label 'F '", "label '${env:HOME}'"),
+    *("label 9223372036854775807", "label 'İ'", "label True", "counts", "data.unknown-value", "data.edges"),
+    *(f"column of {kind}" for kind in KINDS),
+}  # fmt: skip
+"""What the generated policies and tables must have among them."""
+
+
 @pytest.mark.slow
 def test_200_policies_are_counted_alike(postgres_server: Postgres, spark: Any) -> None:
     rng = random.Random(15)
     met: set[str] = set()
+    before = {name: spark.conf.get(name) for name in ODD_SETTINGS}
     for number in range(20):
         table, kinds = make_table(rng, rng.choice([0, 5, 40]))
         address = load(postgres_server, f"table{number}", table, [KINDS[kind][1] for kind in kinds])
         frame = framed(spark, table).coalesce(1).cache()
+        met.update(["no value"] if any(column.null_count for column in table.columns) else [])
+        for name, values in ODD_SETTINGS.items():
+            spark.conf.set(name, rng.choice(values))
         sources = [open_source(given) for given in (table, address, frame)]
         for _ in range(10):
-            policy = make_policy(rng, table)
-            found = [outcome(partial(count_cells, source, **policy, name="one")) for source in sources]
-            assert found[0] == found[1] == found[2], policy
+            request = make_request(rng, table, met)
+            found = [outcome(partial(request, source)) for source in sources]
+            assert found[0] == found[1] == found[2], request
             met.add(found[0][0] if isinstance(found[0][0], str) else "counts")
         frame.unpersist()
-    assert met >= {"counts", "data.unknown-value"}
+    for name, value in before.items():
+        spark.conf.set(name, value)
+    assert met >= SEEN, sorted(SEEN - met)
 
 
 def test_fingerprints_are_the_same(postgres_server: Postgres, spark: Any) -> None:
@@ -226,8 +326,8 @@ def test_measures_are_summed_alike(postgres_server: Postgres, spark: Any) -> Non
             how: dict[str, Any] = {"measure": measure, "unknown": "drop", "name": "m"}
             results = [outcome(partial(count_measure, one, domain, **how)) for one in sources]
             assert results[0] == results[1] == results[2], (kind, measure)
-            found.add(isinstance(results[0][0], str))
-    assert found == {True, False}
+            found.add(results[0][0] if isinstance(results[0][0], str) else "sums")
+    assert found >= {"sums", "measure.no-value"}
 
 
 def test_edges_are_counted_alike(postgres_server: Postgres, spark: Any) -> None:
@@ -535,18 +635,274 @@ def test_spark_reads_times_whatever_the_zone_of_the_session(spark: Any) -> None:
     assert count_cells(careless, Domain({"s": ["F", "f"]})).vector().tolist() == [2, 1]
 
 
+def watched(source: Any) -> list[str]:
+    """The statements that a source answers from now on."""
+    asked: list[str] = []
+    engine = source.engine
+    for name in ("batches", "rows"):
+        real = getattr(engine, name)
+
+        def keep(statement: str, real: Any = real) -> Any:
+            asked.append(statement)
+            return real(statement)
+
+        object.__setattr__(engine, name, keep)
+    return asked
+
+
+def shuffled(made: Any) -> int:
+    """How many rows an answered statement of Spark moved between workers."""
+    plan, total = [made._jdf.queryExecution().executedPlan()], 0
+    while plan:
+        node = plan.pop()
+        if node.nodeName() == "Exchange":
+            total += node.metrics().apply("shuffleRecordsWritten").value()
+        plan.extend(node.children().apply(at) for at in range(node.children().size()))
+    return total
+
+
 def test_spark_counts_in_two_steps_and_collects_no_record(spark: Any) -> None:
-    frame = spark.range(5000).selectExpr(
+    """One cell has nearly all records: each task hands on one row of it, however many it has."""
+    frame = spark.range(0, 5000, 1, 4).selectExpr(
         "CAST(id % 2 AS INT) AS a", "CAST(CASE WHEN id < 4990 THEN 0 ELSE id % 7 END AS INT) AS b"
     )
     source = open_source(frame)
     asked: list[Any] = []
-    real = source.engine._asked  # type: ignore[attr-defined]
-    source.engine._asked = lambda statement: asked.append(real(statement)) or asked[-1]  # type: ignore[attr-defined]
+    moved: list[int] = []
+    engine: Any = source.engine
+    real = engine._asked
+
+    def keep(statement: str) -> Any:
+        made = real(statement)
+        asked.append(made)
+        return made
+
+    engine._asked = keep
     counts = count_cells(source, Domain({"a": 2, "b": 7}), name="n")
     assert counts.rows == 5000
-    assert all(made.count() <= 14 for made in asked)
-    assert "spark_partition_id" in asked[0]._jdf.queryExecution().optimizedPlan().toString().lower()
+    assert int(counts.vector().max()) > 2490
+    for made in asked:
+        moved.append(shuffled(made))
+        assert len(made.collect()) <= 14
+    # Two cells are in each of the four tasks, and the last one has up to ten more; the other statement counts all records.
+    assert 0 < max(moved) <= 4 * 2 + 10
+
+
+def test_settings_of_a_session_change_nothing(spark: Any) -> None:
+    """Labels that Spark would take for variables or escapes; a char(n); names that differ in case; and nothing is left in the session."""
+    odd = ["${env:HOME}", "${x}", "\\", "\\\\", "it''s", "--x", "?", ":a", "{{a}}"]
+    views = spark.catalog.listTables()
+    before = {name: spark.conf.get(name) for name in ODD_SETTINGS}
+    try:
+        for escaped in ("true", "false"):
+            spark.conf.set("spark.sql.parser.escapedStringLiterals", escaped)
+            spark.conf.set("spark.sql.ansi.enabled", escaped)
+            frame = spark.createDataFrame(pa.table({"s": [*odd, "7", " 7 "]}))
+            assert count_cells(frame, Domain({"s": [*odd, 7]})).vector().tolist() == [1] * len(odd) + [2]
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+    padded = spark.createDataFrame(pa.table({"s": ["F   ", "M   "]}))
+    padded = padded.select(padded.s.alias("s", metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(4)"}))
+    assert count_cells(padded, Domain({"s": ["F", "M"]})).vector().tolist() == [1, 1]
+    assert spark.catalog.listTables() == views
+    assert spark.conf.get("spark.sql.caseSensitive") == before["spark.sql.caseSensitive"]
+
+
+def test_names_of_folders_and_columns_are_read_as_duckdb_reads_them(spark: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "sex=M"
+    folder.mkdir()
+    pq.write_table(PEOPLE.append_column("Sex", pa.array(["x", "y", "z"])), folder / "a.parquet")
+    for data, engine in (
+        (str(folder / "a.parquet"), "duckdb"),
+        (str(folder / "a.parquet"), spark),
+        (f"FILE://{tmp_path}", spark),
+    ):
+        assert count_cells(data, DOMAIN, engine=engine).vector().tolist() == [2, 0, 0, 0, 0, 1]
+    bare = tmp_path / "bare" / "age=01"
+    bare.mkdir(parents=True)
+    pq.write_table(pa.table({"sex": ["F"]}), bare / "a.parquet")
+    assert (
+        refused(f"FILE://{bare.parent}", Domain({"age": ["1", "01"]}), engine=spark).code
+        == "data.missing-column"
+    )
+
+
+def test_texts_of_duckdb_are_equal_byte_by_byte(tmp_path: Path) -> None:
+    """A collation would merge records into one value, and which one would depend on the others."""
+    import duckdb
+
+    path = tmp_path / "people.db"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE people (s VARCHAR COLLATE NOCASE, age INTEGER)")
+        connection.execute("INSERT INTO people VALUES ('f', 0), ('F', 0), ('F', 1), ('g', 1)")
+        domain = Domain({"s": ["F", "f"]})
+        for data in ((connection, "SELECT * FROM people;"), connection.sql("SELECT * FROM people")):
+            assert count_cells(data, domain, unknown="drop").vector().tolist() == [2, 1]
+            assert count_cells(data, Domain({"s": ["F"]}), unknown="drop").vector().tolist() == [2]
+        connection.execute("SET default_collation = 'nocase'")
+        for data in ((connection, "SELECT * FROM people"), connection.sql("SELECT * FROM people")):
+            assert refused(data, domain).code == "data.collation"
+    assert count_cells(f"duckdb://{path}?table=people", domain, unknown="drop").vector().tolist() == [2, 1]
+    with duckdb.connect() as connection:
+        assert refused((connection, "SELECT * FROM nothing"), domain).code == "data.unreadable"
+
+
+@pytest.mark.parametrize("unknown", ["error", "drop"])
+def test_cuboids_of_a_huge_domain_are_counted_in_one_statement(
+    postgres_server: Postgres, spark: Any, unknown: str
+) -> None:
+    """10^15 cells in the base, which no engine ever counts."""
+    domain = Domain({f"a{at}": 1000 if at else [f"v{label}" for label in range(1000)] for at in range(5)})
+    rng = random.Random(2)
+    columns = {name: [rng.randrange(1000) for _ in range(60)] for name in domain.names}
+    texts = [f"v{value}" for value in columns["a0"]]
+    if unknown == "drop":
+        columns["a3"][7] = 1000
+        texts[9] = "v1000"
+    table = pa.table({**columns, "a0": texts})
+    address = load(postgres_server, "huge", table, ["text", *["integer"] * 4])
+    sets = [("a0",), ("a1", "a2"), ("a0", "a3"), ("a4",), ()]
+    found = []
+    for data in (table, address, framed(spark, table)):
+        source = open_source(data)
+        counts = count_cells(source, domain, unknown=unknown, name="one")
+        asked = watched(source)
+        found.append({names: part.tolist() for names, part in counts.cuboids(sets).items()})
+        assert len(asked) == 1
+    assert found[0] == found[1] == found[2]
+    kept = [at for at in range(60) if unknown == "error" or at not in (7, 9)]
+    for names in sets:
+        expected = np.zeros([1000] * len(names), dtype=np.int64)
+        for at in kept:
+            expected[tuple(columns[name][at] for name in names)] += 1
+        assert found[0][names] == expected.ravel().tolist()
+
+
+def test_ask_compare_and_attack_take_an_engine(
+    postgres_server: Postgres, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    address = load(postgres_server, "asked", PEOPLE, ["text", "integer"])
+    file, ledger = policy_file(tmp_path), str(tmp_path / "budget.db")
+    ask = ["ask", file, "--cuboid", "sex", "--epsilon", "1", "--ledger", ledger, "--data", address]
+    assert main([*ask, "--engine", "postgres"]) == 0
+    query, policy = pg.queries.cuboid(DOMAIN, "sex"), pg.Policy(DOMAIN)
+    how: dict[str, Any] = {"epsilon": 1, "runs": 2, "methods": ["every answer"]}
+    both = [
+        pg.compare(query, policy, data=data, engine=engine, **how)
+        for data, engine in ((address, "postgres"), (PEOPLE, None))
+    ]
+    assert str(both[0]) == str(both[1])
+    facts = policy_file(tmp_path, POLICY + "\n[[public]]\ncuboid = ['sex']\n")
+    assert main(["attack", facts, "--data", address, "--engine", "postgres"]) == 0
+    capfd.readouterr()
+    # Nothing is charged for what an engine cannot count.
+    for words in (
+        [*ask, "--engine", "duckdb"],
+        ["compare", file, "--data", address, "--engine", "duckdb"],
+        ["attack", facts, "--data", address, "--engine", "spark"],
+    ):
+        assert main(words) == 2
+        said = capfd.readouterr().err.strip().splitlines()
+        assert "cannot count these data" in said[-1]
+    assert main(["budget", "show", ledger]) == 0
+    assert "epsilon = 1" in capfd.readouterr().out
+
+
+# -- bad input, on every engine
+
+WORDS_FOR_AGES = PEOPLE.set_column(1, "age", pa.array(["young", "old", "old"]))
+LISTS = PEOPLE.set_column(0, "sex", pa.array([["F"], ["M"], ["F"]]))
+
+
+def bad_on_duckdb(folder: Path, request: pytest.FixtureRequest) -> dict[str, str]:
+    path = folder / "people.db"
+    with duckdb.connect(str(path)) as connection:
+        for name, table in (("people", PEOPLE), ("words", WORDS_FOR_AGES)):
+            connection.register("given", table)
+            connection.execute(f"CREATE TABLE {name} AS SELECT * FROM given")
+        connection.execute("CREATE VIEW seen AS SELECT * FROM people")
+    codes = {"seen": "data.view", "words": "data.unknown-value", "nothing": "data.unreadable"}
+    return {f"duckdb://{path}?table={name}": code for name, code in codes.items()} | {
+        str(folder / "none.parquet"): "data.no-file"
+    }
+
+
+def bad_on_spark(folder: Path, request: pytest.FixtureRequest) -> dict[str, str]:
+    request.getfixturevalue("spark")
+    for name, table in (("words", WORDS_FOR_AGES), ("lists", LISTS)):
+        pq.write_table(table, folder / f"{name}.parquet")
+    (folder / "people.csv").write_text("sex,age\nF,0\n")
+    (folder / "text.parquet").write_text("sex,age\nF,0\n")
+    codes = {
+        "words.parquet": "data.unknown-value", "lists.parquet": "engine.type", "people.csv": "engine.data", "none.parquet": "data.no-file",
+        "text.parquet": "data.unreadable",
+    }  # fmt: skip
+    return {str(folder / name): code for name, code in codes.items()} | {
+        "nowhere://bucket/people.parquet": "data.unreadable",
+        "postgresql://host/database/people": "engine.data",
+    }
+
+
+def bad_on_postgres(folder: Path, request: pytest.FixtureRequest) -> dict[str, str]:
+    server = request.getfixturevalue("postgres_server")
+    address = load(server, "bad", PEOPLE, ["text", "integer"])
+    words = load(server, "bad words", WORDS_FOR_AGES, ["text", "text"])
+    view = f"bad view {next(NUMBERS)}"
+    lists = f"bad lists {next(NUMBERS)}"
+    with server.connect() as connection:
+        connection.execute(f'CREATE VIEW "{view}" AS SELECT a.* FROM {named(address)} a, {named(words)} b')
+        connection.execute(f'CREATE TABLE "{lists}" AS SELECT ARRAY[sex] AS sex, age FROM {named(address)}')
+    return {
+        server.address(view): "data.view",
+        server.address(lists): "engine.type",
+        words: "data.unknown-value",
+        server.address("no such table"): "data.unreadable",
+        server.address("people", database="no_such_database"): "engine.refused",
+        f"postgresql://me:secret@/db/people?host={folder}": "engine.refused",
+        str(folder / "people.csv"): "engine.data",
+    }
+
+
+@pytest.mark.parametrize("made", [bad_on_duckdb, bad_on_spark, bad_on_postgres])
+def test_bad_input_is_one_sentence_and_nothing_is_charged(
+    made: Callable[[Path, pytest.FixtureRequest], dict[str, str]],
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    engine = made.__name__.removeprefix("bad_on_")
+    ledger = str(tmp_path / "budget.db")
+    words = ["release", policy_file(tmp_path), "--epsilon", "1", "--ledger", ledger, "--engine", engine]
+    found = {}
+    expected = made(tmp_path, request)
+    for data in expected:
+        assert main([*words, "--data", data, "--out", str(tmp_path / "out")]) == 2
+        said = capfd.readouterr().err.strip()
+        assert not re.search("Traceback|secret|Exception|\\tat ", said)
+        found[data] = said.rpartition("[")[2].rstrip("]")
+    assert found == expected
+    assert not (tmp_path / "out").exists()
+    assert pg.Ledger(ledger).history() == []
+
+
+def test_a_ledger_on_a_server_that_refuses_stops_a_release_on_every_engine(
+    postgres_server: Postgres, spark: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pq.write_table(PEOPLE, tmp_path / "people.parquet")
+    table = load(postgres_server, "unpaid", PEOPLE, ["text", "integer"])
+    for engine, data in (
+        ("duckdb", str(tmp_path / "people.parquet")),
+        ("spark", str(tmp_path / "people.parquet")),
+        ("postgres", table),
+    ):
+        words = ["release", policy_file(tmp_path), "--epsilon", "1", "--engine", engine, "--data", data]
+        ledger = f"postgresql://me:secret@/db?host={tmp_path}"
+        assert main([*words, "--ledger", ledger, "--out", str(tmp_path / "out")]) == 2
+        said = capfd.readouterr().err.strip()
+        assert not re.search("Traceback|secret", said)
+        assert len(said.splitlines()) == 1
+        assert not (tmp_path / "out").exists()
 
 
 # -- not installed; compiled only
@@ -589,7 +945,7 @@ def test_every_statement_compiles_for_every_engine(engine: str) -> None:
     """Snowflake and BigQuery were never run: what is held is that their parser reads all that is written for them."""
 
     class Recorder:
-        dialect = compiled.Portable(salted=engine == "spark")
+        dialect = compiled.Clustered() if engine == "spark" else compiled.Portable()
         failures = (RuntimeError,)
 
         def __init__(self) -> None:
@@ -626,7 +982,7 @@ def test_every_statement_compiles_for_every_engine(engine: str) -> None:
     )
     source.fingerprint()
     count_cells(source, domain, name="n")
-    tally = tables_module._Tally(source, domain, tables_module._find_columns(source, domain, None), {"a": 0})
+    tally = tables_module.Tally(source, domain, tables_module.find_columns(source, domain, None), {"a": 0})
     tally.fitting()
     tally.filled(("a", "b"))
     tally.cells(("a",))
@@ -668,12 +1024,85 @@ def test_spark_says_what_it_cannot_read(spark: Any, tmp_path: Path) -> None:
 
 
 def test_short_floats_are_printed_by_their_own_digits() -> None:
-    from policygraph.curator.counting.engines.spark import _repr
+    from policygraph.curator.counting.engines.spark import printer
 
-    assert [_repr(x, True) for x in (None, 0.10000000149011612, float("inf"), 16777216.0)] == [
+    shown = printer()
+    assert [shown(x, True) for x in (None, 0.10000000149011612, float("inf"), 16777216.0)] == [
         None,
         "0.1",
         "inf",
         "16777216.0",
     ]
-    assert _repr(0.10000000149011612, False) == "0.10000000149011612"
+    assert shown(0.10000000149011612, False) == "0.10000000149011612"
+
+
+@pytest.mark.parametrize("engine", ["spark", "snowflake", "bigquery"])
+def test_every_engine_takes_the_same_half_of_a_digest(engine: str) -> None:
+    """The digits that an engine puts together, in the order that it names them, are the number that DuckDB takes."""
+    taken = [
+        int(at)
+        for at in re.findall(r"md5\(a0\)\)?, (\d+), 2\)", compiled.WORDS[engine]()["digest_total"].lower())
+    ]
+    for text in ("", "a", "Zürich"):
+        digits = md5(text.encode(), usedforsecurity=False).hexdigest()
+        [(number,)] = duckdb.sql(f"SELECT md5_number_lower('{text}')").fetchall()
+        assert int("".join(digits[at - 1 : at + 1] for at in taken), 16) == number
+
+
+UNITS = {
+    "text": (pa.string(), "text", [text for text in TEXTS if text not in ("", "x" * 1200)]),
+    "whole": (pa.int64(), "bigint", [*range(-2, 9), 2**63 - 1, -(2**63)]),
+    "day": KINDS["day"],
+    "double": KINDS["double"],
+    "truth": KINDS["truth"],
+    "decimal": KINDS["decimal"],
+}
+
+
+@pytest.mark.slow
+def test_units_are_bounded_alike(postgres_server: Postgres, spark: Any) -> None:
+    """The same records of each unit are kept on every engine; numbers that need not be whole name no unit on any."""
+    rng = random.Random(17)
+    domain = Domain({"a": ["x", "y", "z"], "b": 3})
+    for kind, (made, own, values) in UNITS.items():
+        some = rng.sample(values, min(len(values), 6))
+        columns = {
+            "who": pa.array([rng.choice(some) for _ in range(120)], made),
+            "a": pa.array([rng.choice("xyz?") for _ in range(120)]),
+            "b": pa.array([rng.randrange(4) for _ in range(120)], pa.int64()),
+        }
+        table = pa.table(columns)
+        address = load(postgres_server, f"units_{kind}", table, [own, "text", "bigint"])
+        sources = [open_source(given) for given in (table, address, framed(spark, table))]
+        for most, per_cell, rule in ((5, None, "drop"), (4, 1, {"a": "z", "b": 0}), (3, 2, "error")):
+            unit = pg.Unit(pg.Policy(domain, unknown=rule), "who", most, per_cell)
+            found = [outcome(partial(count_units, one, unit)) for one in sources]
+            assert found[0] == found[1] == found[2], (kind, most)
+            refused_kind = kind in ("double", "truth", "decimal")
+            assert isinstance(found[0][0], str) == (refused_kind or rule == "error"), (kind, found[0])
+    nothing = pa.table({"who": ["p", None], "a": ["x", "y"], "b": [0, 1]})
+    address = load(postgres_server, "units_none", nothing, ["text", "text", "bigint"])
+    for data in (nothing, address, framed(spark, nothing)):
+        with pytest.raises(DataError) as caught:
+            count_units(data, pg.Unit(pg.Policy(domain), "who", 2))
+        assert caught.value.code == "unit.missing"
+    line = pg.Unit(pg.Policy(domain, pg.PolicyGraph.product(domain, {"b": "line"})), "who", 1)
+    several = pa.table({"who": ["p", "p"], "a": ["x", "y"], "b": [0, 1]})
+    address = load(postgres_server, "units_several", several, ["text", "text", "bigint"])
+    for data in (several, address, framed(spark, several)):
+        with pytest.raises(DataError) as caught:
+            count_units(data, line)
+        assert caught.value.code == "unit.too-many"
+
+
+@pytest.mark.slow
+def test_times_of_a_day_name_no_unit_on_any_engine(postgres_server: Postgres, spark: Any) -> None:
+    domain = Domain({"a": ["x", "y"]})
+    unit = pg.Unit(pg.Policy(domain), "who", 1)
+    for made, own in ((pa.timestamp("us"), "timestamp"), (pa.timestamp("us", "UTC"), "timestamptz")):
+        table = pa.table({"who": pa.array([0, 10**6], made), "a": ["x", "y"]})
+        address = load(postgres_server, f"units_{own}", table, [own, "text"])
+        for data in (table, address, framed(spark, table)):
+            with pytest.raises(DataError) as caught:
+                count_units(data, unit)
+            assert caught.value.code == "unit.type"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import policygraph as pg
 from policygraph.curator import gate
 from policygraph.curator.histogram import Histogram, MeasuredCounts
+from policygraph.curator.noise import discrete_laplace
 from policygraph.curator.runners import partitioned
 from policygraph.distributions.noise import laplace_noise
 from policygraph.mechanisms.adaptive.mechanism import AdaptiveCube
@@ -27,28 +29,85 @@ COUNTS = np.array([5, 0, 2, 9])
 DATA, RNG = {"Histogram", "MeasuredCounts", "Data"}, {"Rng", "SecureRng", "SeededRng", "KeyedRng"}
 
 
-def functions():
-    """Every function of the package with the names in the annotations of its parameters."""
-    for path in sorted(ROOT.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef):
-                given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-                named = [ast.unparse(each.annotation) for each in given if each.annotation is not None]
-                words = {
-                    word.id
-                    for text in named
-                    for word in ast.walk(ast.parse(text))
-                    if isinstance(word, ast.Name)
-                }
-                yield path.relative_to(ROOT).as_posix(), node.name, words
+def names_of(annotation, aliases):
+    """All names in an annotation, quoted ones included, as they are called where they are defined."""
+    for node in ast.walk(annotation):
+        if isinstance(node, ast.Name):
+            yield aliases.get(node.id, node.id)
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            with suppress(SyntaxError):
+                yield from names_of(ast.parse(node.value), aliases)
+
+
+def functions(root=ROOT):
+    """Every function and every class with fields, with the names in the annotations of parameters and fields; a method has its own class too."""
+    for path in sorted(root.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        aliases = {
+            each.asname: each.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for each in node.names
+            if each.asname
+        }
+        owners = {
+            id(inner): node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ClassDef)
+            for inner in node.body
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                every = node.args
+                given = [*every.posonlyargs, *every.args, *every.kwonlyargs, every.vararg, every.kwarg]
+                named = [
+                    each.annotation for each in given if each is not None and each.annotation is not None
+                ]
+                owner = owners.get(id(node))
+                words = set() if owner is None else {owner.name}
+            elif isinstance(node, ast.ClassDef):
+                named, words = (
+                    [each.annotation for each in node.body if isinstance(each, ast.AnnAssign)],
+                    set(),
+                )
+            else:
+                continue
+            words |= {word for each in named for word in names_of(each, aliases)}
+            yield path.relative_to(root).as_posix(), node.name, words
+
+
+def meeting(root=ROOT):
+    """Places that have true counts and randomness at hand, by the types that they name."""
+    return {(path, name) for path, name, words in functions(root) if words & DATA and words & RNG}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(data: Histogram, rng: Rng): ...",
+        "async def f(data: Histogram, rng: Rng): ...",
+        "def f(*data: Histogram, **rng: Rng): ...",
+        "def f(data: 'Histogram | None', rng: 'list[Rng]'): ...",
+        "from x import Histogram as H, Rng as R\ndef f(data: H, *, rng: R): ...",
+        "import policygraph as pg\ndef f(data: pg.Histogram, rng: pg.SeededRng, /): ...",
+        "class f:\n    data: Histogram\n    rng: Rng",
+        "class Histogram:\n    def f(self, rng: Rng): ...",
+        "class Rng:\n    def f(self, data: Histogram): ...",
+        "def g():\n    def f(data: MeasuredCounts, rng: KeyedRng): ...",
+    ],
+)
+def test_a_place_that_takes_both_is_seen_however_it_is_written(tmp_path, text):
+    (tmp_path / "peeks.py").write_text(text)
+    assert meeting(tmp_path) == {("peeks.py", "f")}
 
 
 def test_only_the_gate_and_its_runners_take_true_counts_and_randomness():
-    both = {(path, name) for path, name, words in functions() if words & DATA and words & RNG}
+    both = meeting()
     outside = {
         (path, name) for path, name in both if not path.startswith(("curator/gate.py", "curator/runners/"))
     }
-    # A test of partitioners calls the runner on tables that it made up.
     assert outside == set()
     assert {
         ("curator/gate.py", "draw"),
@@ -56,6 +115,24 @@ def test_only_the_gate_and_its_runners_take_true_counts_and_randomness():
         ("curator/gate.py", "sample"),
         ("curator/runners/sparse.py", "draw"),
     } <= both
+
+
+UNTYPED = {
+    ("api.py", "release"),
+    ("audit/draws.py", "noisy_many"),
+    ("audit/draws.py", "outputs"),
+    ("audit/harness.py", "audit"),
+    ("curator/online.py", "OnlineCube"),
+    ("curator/requests.py", "request_of"),
+    ("demo.py", "_values"),
+}
+"""Take randomness beside something of any type: data that are handed on to the curator, tables that an audit made up, labels of made-up records."""
+
+
+def test_who_takes_randomness_beside_something_of_any_type_is_listed():
+    found = {(path, name) for path, name, words in functions() if words & RNG and "Any" in words}
+    trusted = ("curator/gate.py", "curator/runners/", "curator/noise/")
+    assert {(path, name) for path, name in found if not path.startswith(trusted)} == UNTYPED
 
 
 def test_mechanisms_name_neither():
@@ -110,6 +187,40 @@ class Bare(Calibrated):
 
     def stages(self):
         return ["noise of scale 2"]
+
+
+def test_a_mechanism_of_others_gets_draws_and_noisy_numbers_and_cannot_change_the_counts():
+    """All that the gate hands to its methods, and what its own query may do with true counts."""
+    seen = {}
+
+    class Rude(pg.queries.cuboid(AGES, "age").__class__):
+        def from_tables(self, tables):
+            seen["writeable"] = any(
+                table.flags.writeable and np.shares_memory(table, data.vector()) for table in tables
+            )
+            return super().from_tables(tables)
+
+    class Spy(Bare):
+        measure = Rude(AGES, (("age",),), (1,))
+        exact = ()
+
+        def spread(self, draws):
+            seen["spread"] = draws.copy()
+            return draws
+
+        def decode(self, noisy, exact):
+            seen["decode"] = noisy.copy(), exact
+            return noisy
+
+    data = Histogram.of(AGES, COUNTS)
+    made = gate.draw(Spy(), data, pg.SeededRng(4), 3)
+    noise = discrete_laplace(Fraction(2), (3, 4), pg.SeededRng(4))
+    assert seen["spread"].tolist() == noise.tolist()
+    assert seen["decode"][0].tolist() == made.tolist() == (noise + COUNTS).tolist()
+    assert seen["decode"][1].size == 0
+    assert not seen["writeable"]
+    with pytest.raises(ValueError, match="read-only"):
+        data.vector()[0] = 1
 
 
 def test_what_others_answer_exactly_must_be_proved_to_be_public():
@@ -391,7 +502,7 @@ def test_the_draw_itself_refuses_what_the_check_refuses():
     assert caught.value.code == "measure.data"
     odd = replace(laplace_noise(Fraction(1)), distribution="uniform")
     with pytest.raises(pg.RefusedError) as refused:
-        gate._independent(odd, (1, 1), pg.SeededRng(1))
+        gate.independent(odd, (1, 1), pg.SeededRng(1))
     assert refused.value.code == "gate.noise"
 
 

@@ -153,6 +153,21 @@ def test_a_charge_that_waits_is_completed_with_the_noise_of_its_key(tmp_path, mo
     assert len(ledger.history()) == 2
 
 
+def test_who_wants_fresh_noise_pays_for_it_although_a_charge_waits(tmp_path, monkeypatch):
+    """The noise of the waiting charge may have been seen; only the same request without ``reuse=False`` completes it."""
+    ledger = pg.Ledger(tmp_path / "budget.db")
+
+    def stop(charge, body):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger, "settle", stop)
+        with pytest.raises(KeyboardInterrupt):
+            pg.release(QUERY, POLICY, DATA, epsilon="1/100", ledger=ledger)
+    pg.release(QUERY, POLICY, DATA, epsilon="1/100", ledger=ledger, reuse=False)
+    assert [entry.status for entry in ledger.history()] == ["charged", "completed"]
+
+
 def test_the_key_is_in_the_file_only_while_the_charge_waits(tmp_path):
     ledger = pg.Ledger(tmp_path / "budget.db")
     key = bytes(range(100, 132))

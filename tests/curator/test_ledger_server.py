@@ -61,7 +61,7 @@ def code_of(call, *arguments, **named):
     [
         "UPDATE entries SET loss = replace(loss, '1/3', '1/9') WHERE number = 4",
         "UPDATE entries SET note = '' WHERE number = 2",
-        "DELETE FROM chunks WHERE number = 5; DELETE FROM stored WHERE number = 5; DELETE FROM entries WHERE number = 5",
+        "DELETE FROM details WHERE number = 5; DELETE FROM chunks WHERE number = 5; DELETE FROM stored WHERE number = 5; DELETE FROM entries WHERE number = 5",
         "UPDATE ledger SET secret = '\\x00'",
         "UPDATE ledger SET identity = 'other'",
         "DELETE FROM ledger",

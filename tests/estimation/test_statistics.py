@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from itertools import permutations, product
 from math import isqrt
 
 import numpy as np
+import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import policygraph as pg
+from policygraph.cli.app import app
 from policygraph.distributions.replay import Replay
 from policygraph.estimation import statistics
+from policygraph.files import dumps, loads
 from policygraph.model.queries.statistics import ChiSquaredRoot
 from policygraph.sensitivity.statistics import _cycles, statistic_bound
 
@@ -404,3 +409,145 @@ def test_plain_forms_are_read_back():
     assert pg.queries.from_spec(policy.domain, query.to_spec()) == query
     assert query.attributes == ("a", "b")
     assert "chi-squared" in query.parts[0].name
+
+
+CHI = (
+    '[domain]\nsex = ["F", "M"]\npay = ["low", "high"]\n[[public]]\ncuboid = ["sex"]\nequals = [3, 2]\n'
+    '[[public]]\ncuboid = ["pay"]\nequals = [3, 2]\n[[release]]\nstatistic = "chi-squared"\n'
+)
+
+
+def test_chi_squared_from_a_policy_file_and_the_command(tmp_path):
+    text = CHI + 'attributes = ["sex", "pay"]\n'
+    read = loads(text)
+    assert read.query == pg.queries.chi_squared_root(read.policy, "sex", "pay")
+    assert loads(dumps(read.policy, read.query)).query == read.query
+    (tmp_path / "p.toml").write_text(text)
+    (tmp_path / "d.csv").write_text("sex,pay\nF,low\nF,low\nF,high\nM,low\nM,high\n")
+    run = CliRunner()
+    out = str(tmp_path / "out")
+    made = run.invoke(
+        app,
+        [
+            "release",
+            str(tmp_path / "p.toml"),
+            "--data",
+            str(tmp_path / "d.csv"),
+            "--epsilon",
+            "1",
+            "--out",
+            out,
+        ],
+    )
+    assert made.exit_code == 0, made.output
+    found = json.loads(run.invoke(app, ["independence", out, "--runs", "99", "--json"]).stdout)
+    assert (found["degrees"], found["runs"], 0 < found["p_value"] <= 1) == (1, 99, True)
+    told = run.invoke(app, ["sensitivity", str(tmp_path / "p.toml"), "--json"])
+    assert json.loads(told.stdout)["unit"] == str(read.query.unit)
+    for words in ("sensitivity", "explain"):
+        assert "sensitivity <= 1.86" in run.invoke(app, [words, str(tmp_path / "p.toml")]).stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        (CHI, "expected attributes"),
+        (CHI + 'attributes = ["sex"]\n', "attributes"),
+        (CHI + 'attributes = ["sex", "age"]\n', "age"),
+        (CHI + 'attributes = ["sex", "pay"]\nlargest = 3\n', "does not belong beside chi-squared"),
+        (
+            CHI.replace("equals = [3, 2]\n[[public]]", "[[public]]") + 'attributes = ["sex", "pay"]\n',
+            "not published",
+        ),
+        (
+            '[network]\nnodes = 4\n[[release]]\nstatistic = "triangles"\nattributes = ["a", "b"]\n',
+            "needs a table",
+        ),
+        (
+            '[network]\nnodes = 4\n[[release]]\nstatistic = "chi-squared"\nattributes = ["a", "b"]\n',
+            "a network has no",
+        ),
+    ],
+)
+def test_a_file_that_asks_for_chi_squared_wrongly_says_how(text, word):
+    with pytest.raises(pg.InputError, match=word):
+        loads(text)
+
+
+def income(seed, policy=None, **options):
+    """Averages of a measure by age, and the records behind them."""
+    rng = np.random.default_rng(3)
+    age = rng.choice([20, 40, 60], 3000)
+    pay = np.clip(300 + 5 * age + rng.normal(0, 60, 3000), 0, 1000).round().astype(int)
+    domain = pg.Domain({"age": [20, 40, 60]})
+    asked = pg.queries.averages(domain, [["age"]], pg.Measure("income", 0, 1000))
+    made = pg.release(
+        asked,
+        policy or pg.Policy(domain),
+        pyarrow.table({"age": age, "income": pay}),
+        rng=pg.SeededRng(seed),
+        **options,
+    )
+    return made, age, pay
+
+
+@pytest.mark.parametrize("loss", [{"epsilon": 1}, {"rho": "1/4"}], ids=str)
+def test_moments_of_measured_sums_cover_those_of_the_records(loss):
+    runs, hits = 15, np.zeros(4)
+    for seed in range(runs):
+        made, age, pay = income(seed, **loss)
+        found = pg.statistics.moments(made)
+        line = found.regression("income", "age")
+        slope, start = np.polyfit(age, pay, 1)
+        pairs = [
+            (line["age"], slope),
+            (line["intercept"], start),
+            (found.mean("income"), pay.mean()),
+            (found.covariance("age", "income"), np.cov(age, pay, bias=True)[0, 1]),
+        ]
+        hits += [each.low <= true <= each.high for each, true in pairs]
+    assert (hits >= 12).all(), hits
+    again = pg.statistics.moments(made)
+    assert again.mean("income") == found.mean("income")
+    assert abs(found.mean("age").value - age.mean()) < 1
+
+
+def test_moments_of_measured_sums_are_exact_without_noise():
+    made, age, pay = income(1, epsilon=10**6)
+    found = pg.statistics.moments(made).regression("income", "age")
+    np.testing.assert_allclose(
+        [found["age"].value, found["intercept"].value], np.polyfit(age, pay, 1), rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda found: found.variance("income"),
+        lambda found: found.correlation("age", "income"),
+        lambda found: found.regression("age", "income"),
+    ],
+)
+def test_squares_of_a_measure_are_not_known(ask):
+    with pytest.raises(pg.RefusedError) as refusal:
+        ask(pg.statistics.moments(income(1, epsilon=1)[0]))
+    assert refusal.value.code == "statistics.measure"
+
+
+def test_sums_without_counts_and_samples_are_refused():
+    domain = pg.Domain({"age": [20, 40, 60]})
+    asked = pg.queries.sums(domain, [["age"]], pg.Measure("income", 0, 9))
+    made = pg.release(
+        asked,
+        pg.Policy(domain),
+        pyarrow.table({"age": [20, 40], "income": [1, 2]}),
+        epsilon=1,
+        rng=pg.SeededRng(1),
+    )
+    for attempt in (
+        lambda: pg.statistics.moments(made),
+        lambda: pg.statistics.moments(income(1, epsilon=1)[0], population=True),
+    ):
+        with pytest.raises(pg.RefusedError) as refusal:
+            attempt()
+        assert refusal.value.code == "statistics.measure"

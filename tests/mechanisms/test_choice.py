@@ -81,6 +81,14 @@ def test_what_is_listed_as_better_is_taken_or_the_reason_is_said(request):
                 assert ready.keeps_facts or rival.total_error > ready.total_error
 
 
+def test_a_simpler_one_that_is_hardly_worse_is_said_to_be():
+    domain = pg.Domain({"sex": 2, "age": 7, "salary": 5})
+    policy = pg.Policy(domain, constraints=[pg.Cuboid("sex"), pg.Cuboid("age")])
+    ready = choose(pg.queries.identity(domain), policy, pg.Epsilon(1))
+    assert ready.keeps_facts
+    assert "Of errors within 1 % of the least, the simplest was taken." in ready.why
+
+
 def test_a_new_entry_is_considered_without_further_code(monkeypatch):
     domain = pg.Domain({"a": 3})
     query, policy = pg.queries.identity(domain), pg.Policy(domain)

@@ -222,10 +222,17 @@ def test_stated_ranges_cover_and_errors_are_those_of_published_values(kind):
 
 
 @pytest.mark.parametrize(
-    "kind", ["cube, least squares", "cube, least absolute", "noise on answers (Laplace)"]
+    ("kind", "runs", "most"),
+    [
+        ("cube, least squares", 40, 23),
+        ("cube, least absolute", 40, 23),
+        ("cube, non-negative", 8, 5),
+        ("noise on answers (Laplace)", 40, 23),
+    ],
 )
-def test_joint_bounds_hold_for_all_values_at_once(kind):
-    ready, missed, runs = KINDS[kind]("1/2"), 0, 40
+def test_joint_bounds_hold_for_all_values_at_once(kind, runs, most):
+    """Of 40 runs 10 may miss at one in four, and 24 have a probability below 1e-5."""
+    ready, missed = KINDS[kind]("1/2"), 0
     counts = TRUTHS["spread"](ready.policy.domain.size)
     for run in range(runs):
         made = ready.run(counts, pg.SeededRng(f"joint {run}"))
@@ -234,14 +241,13 @@ def test_joint_bounds_hold_for_all_values_at_once(kind):
         )
         values = np.concatenate([np.asarray(t.values, dtype=float) for t in made.tables])
         missed += bool(np.any(np.abs(values - true_values(ready, made, counts)) > bounds + 1e-9))
-        if kind != "cube, least absolute":
+        if kind not in ("cube, least absolute", "cube, non-negative"):
             before = np.concatenate(
                 [np.broadcast_to(b, len(t.values)) for b, t in zip(ready.joint_bound("1/4"), made.tables)]
             )
             assert before == pytest.approx(bounds)
             assert np.all(before <= 12 * max(float(np.max(t.deviation)) for t in made.tables))
-    # Of 40 runs 10 may miss; 24 have a probability below 1e-5 at one in four.
-    assert missed < 24
+    assert missed <= most
 
 
 def test_joint_bounds_that_are_not_proved_are_refused():

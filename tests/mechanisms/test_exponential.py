@@ -234,7 +234,10 @@ def test_what_is_refused():
     good = CASES["path"]
     assert code(good, pg.Rho(1)) == "mechanism.loss"
     assert code(good, sensitivity=pg.sensitivity(query, good)) == "mechanism.sensitivity"
-    assert code(good.with_strength("worst-case", 2), kind=Exponential(limit=2)) == "exponential.size"
+    wide = make((3, 10), [("a", [40, 30, 30]), ("b", [10] * 10)])
+    with pytest.raises(RefusedError) as large:
+        Exponential().calibrate(pg.queries.identity(wide.domain), wide, pg.Epsilon(1))
+    assert large.value.code == "exponential.size"
     assert code(pg.Policy(domain, constraints=[pg.Cuboid("a")])) == "exponential.values"
     assert code(pg.Policy(domain, pg.PolicyGraph.full(domain))) == "exponential.policy"
     assert code(good.with_strength("positive")) == "exponential.policy"

@@ -27,7 +27,7 @@ from policygraph.mechanisms.partitioned.partitioners.cheapest import (
 )
 from policygraph.model.graphs import BOTTOM
 from tests.broken import dawa
-from tests.gate import chosen
+from tests.gate import chosen, chosen_many
 from tests.oracles import partition as oracle
 
 LINE = pg.Domain({"age": 6})
@@ -261,7 +261,7 @@ def test_the_same_event_refutes_clamped_costs():
 
 def runs_of(ready):
     """The partitioner alone, for the audit: its output is the set of runs."""
-    return lambda table, source: chosen(ready, table, source).buckets()
+    return lambda table, n, source: [made.buckets() for made in chosen_many(ready, table, n, source)]
 
 
 @pytest.mark.slow
@@ -273,7 +273,9 @@ def test_the_partitioner_passes_the_audit_and_a_boast_does_not(family):
     for spent, passes in ((2, True), (8, False)):
         ready = Intervals(family, bias=0).calibrate(8, Fraction(1), pg.Epsilon(spent), 0.5)
         source = pg.SeededRng(spent)
-        report = audit(runs_of(ready), policy, epsilon=2, samples=2000, pairs=pairs, source=source)
+        report = audit(
+            runs_of(ready), policy, epsilon=2, samples=2000, pairs=pairs, batch=True, source=source
+        )
         assert report.passed == passes, str(report)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import policygraph as pg
 from policygraph.mechanisms.partitioned.partitioners import Intervals
-from tests.gate import chosen
+from tests.gate import chosen_many
 from tests.oracles import partition as oracle
 
 EPSILON = Fraction(2)
@@ -80,7 +80,7 @@ def test_the_code_draws_from_that_law(family, counts):
     ready = chooser(family, len(counts))
     runs = 6000
     source = pg.SeededRng(f"law of {family}")
-    seen = Counter(chosen(ready, np.array(counts), source).buckets() for _ in range(runs))
+    seen = Counter(made.buckets() for made in chosen_many(ready, np.array(counts), runs, source))
     if family == "aligned":
         law = oracle.tree_law(counts, lambda m: float(ready.scale(m)), 1, 30)
     else:

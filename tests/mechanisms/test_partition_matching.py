@@ -19,7 +19,7 @@ from policygraph.mechanisms.matching.solve import marks
 from policygraph.mechanisms.partitioned import Partition
 from policygraph.mechanisms.partitioned.mechanism import Partitioned
 from policygraph.mechanisms.partitioned.partitioners import Matchings, matching
-from tests.gate import chosen
+from tests.gate import chosen, chosen_many
 from tests.oracles import matching as oracle
 from tests.oracles import partition as runs
 
@@ -60,7 +60,7 @@ def test_the_code_draws_from_that_law(monkeypatch):
     assert ready.step == 1
     counts, n = (0, 2, 1), 4000
     source = pg.SeededRng("three cells")
-    seen = Counter(chosen(ready, counts, source).buckets() for _ in range(n))
+    seen = Counter(partition.buckets() for partition in chosen_many(ready, counts, n, source))
     square = 0.0
     for option, chance in law_of(counts, float(ready.scale(1)), float(ready.scale(2))).items():
         partition = (
@@ -200,11 +200,14 @@ def test_the_partitioner_passes_the_audit_and_a_boast_does_not():
         ready = Matchings(bias=0).calibrate(4, Fraction(1), pg.Epsilon(spent), 2.0)
         source = pg.SeededRng(spent)
         report = audit(
-            lambda table, words, ready=ready: chosen(ready, table, words).buckets(),
+            lambda table, n, words, ready=ready: [
+                made.buckets() for made in chosen_many(ready, table, n, words)
+            ],
             policy,
             epsilon=2,
             samples=1200,
             pairs=pairs,
+            batch=True,
             source=source,
         )
         assert report.passed == passes, str(report)

@@ -300,3 +300,17 @@ def test_rows_among_others(seed, n, m, width):
         assert runner._among(rows, others).tolist() == [tuple(row) in there for row in rows.tolist()]
     finally:
         runner.MIXER = held
+
+
+def test_the_list_is_in_the_order_of_the_cells_whatever_the_number_of_attributes():
+    """Cells with records come first before they are sorted: an order by some attributes alone would tell them from empty ones."""
+    domain = pg.Domain(dict.fromkeys("abcd", 3))
+    ready = pg.Sparse(threshold=1).calibrate(
+        pg.queries.identity(domain), pg.Policy(domain), pg.Epsilon("1/2")
+    )
+    table = np.zeros(81, dtype=np.int64)
+    table[[80, 40, 44, 5]] = 9
+    for seed in range(3):
+        cells = [tuple(row) for row in noisy(ready, table, pg.SeededRng(seed))[:, :-1].tolist()]
+        assert len(cells) > 20
+        assert cells == sorted(set(cells))

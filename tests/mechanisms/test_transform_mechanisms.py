@@ -224,3 +224,18 @@ def test_wrong_arguments_are_errors():
     other = pg.queries.identity(pg.Domain({"y": 6}))
     with pytest.raises(InputError):
         TransformedLaplace().calibrate(other, ON_LINE, pg.Epsilon(1))
+
+
+@pytest.mark.parametrize(("epsilon", "most"), [("1", 140), ("0.1", 1_400), ("10", 2), ("1000", 1)])
+def test_ranges_of_long_sums_fit_the_noise(epsilon, most):
+    """A total over 2,400 noisy cells: 1.96 deviations are 130 at epsilon 1, and next to nothing is left at a large epsilon."""
+    domain = pg.Domain({"town": 40, "age": 60})
+    policy, query = pg.Policy(domain), pg.queries.cuboids(domain, [(), ("town",)])
+    ready = pg.TransformedLaplace().calibrate(query, policy, pg.Epsilon(epsilon))
+    within, deviation = float(ready.within_95(0)), float(ready.deviation(0))
+    assert 1.9 * deviation <= within <= most
+    scale = float(ready.parameter)
+    q = np.exp(-1 / scale)
+    # A discrete Laplace variable is the difference of two geometric ones, whose sums are negative binomial.
+    draws = np.random.default_rng(5).negative_binomial(2_400, 1 - q, (2, 20_000))
+    assert (np.abs(draws[0] - draws[1]) <= within).mean() >= 0.945

@@ -72,6 +72,8 @@ def test_domains_beyond_64_bits_still_answer():
         (lambda: Domain({}), "domain.empty"),
         (lambda: Domain({"a": 0}), "domain.labels"),
         (lambda: Domain({"a": []}), "domain.labels"),
+        (lambda: Domain({"a": ["x", "\ud800"]}), "domain.labels"),
+        (lambda: Domain({"\udc80": 2}), "domain.name"),
         (lambda: Domain({"a": "xy"}), "domain.labels"),
         (lambda: Domain({"a": True}), "domain.labels"),
         (lambda: Domain({"a": ["x", "x"]}), "domain.duplicate"),

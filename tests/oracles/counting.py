@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from policygraph.model.bins import Bins
 from policygraph.model.domain import Domain, Label
 
 
@@ -70,6 +72,46 @@ def position(labels: Sequence[Label], value: Any) -> int | None:
     return found
 
 
+def _meant_number(value: Any) -> float | None:
+    """The number that a value is or spells, as a double; None for what is none or infinite."""
+    if isinstance(value, str):
+        found = _as_float(value)
+    else:
+        # A number beyond all doubles is infinite.
+        found = float(value) if abs(value) < 2**1024 - 2**970 else None
+    return found if found is not None and math.isfinite(found) else None
+
+
+def _meant_day(value: Any) -> datetime.date | None:
+    """The day that a text spells, with a time in UTC after it or not."""
+    if not isinstance(value, str):
+        return None
+    good = re.fullmatch(
+        r"([0-9]{4}-[0-9]{2}-[0-9]{2})([ T]([0-9]{2}):([0-9]{2})(:([0-9]{2})(\.[0-9]+)?)?(Z|\+00(:?00)?)?)?",
+        value,
+    )
+    try:
+        if good and good[3]:
+            datetime.time(int(good[3]), int(good[4]), int(good[6] or 0))
+        return datetime.date.fromisoformat(good[1]) if good else None
+    except ValueError:
+        return None
+
+
+def bin_position(bins: Bins, value: Any) -> int | None:
+    """Position of the bin that a value is in, or of the label beside the bins that it is."""
+    if value is None or value != value:
+        return None
+    meant: Any = _meant_day(value) if bins.dates else _meant_number(value)
+    if meant is not None:
+        ends = [*bins.edges[1:], None][: bins.count]
+        for at, (start, end) in enumerate(zip(bins.edges, ends, strict=False)):
+            if start <= meant and (end is None or meant < end):
+                return at
+    found = position(bins.also, value)
+    return None if found is None else bins.count + found
+
+
 def count(
     domain: Domain, records: Sequence[Mapping[str, Any]], unknown: str | Mapping[str, Label] = "error"
 ) -> tuple[dict[tuple[Label, ...], int], int]:
@@ -80,7 +122,8 @@ def count(
         cell = []
         for name in domain.names:
             labels = domain.labels(name)
-            at = position(labels, record[name])
+            bins = domain.bins(name)
+            at = position(labels, record[name]) if bins is None else bin_position(bins, record[name])
             if at is not None:
                 cell.append(labels[at])
             elif isinstance(unknown, Mapping) and name in unknown:

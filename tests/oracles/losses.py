@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from math import exp, log, sqrt
@@ -33,3 +35,17 @@ def gaussian_delta(rho: float, epsilon: float) -> float:
     first = log_ndtr(mu / 2 - epsilon / mu)
     second = epsilon + log_ndtr(-mu / 2 - epsilon / mu)
     return exp(first) - exp(second)
+
+
+def delta_of_randomised_responses(losses: Sequence[Fraction], epsilon: Fraction) -> Decimal:
+    """The delta at which randomised responses of some losses keep an epsilon: the sum of p - e^epsilon q over all answers where it is positive."""
+    with localcontext(prec=100):
+        total, grown = Decimal(0), decimal(epsilon).exp()
+        for answers in itertools.product((False, True), repeat=len(losses)):
+            p = q = Decimal(1)
+            for loss, turned in zip(losses, answers, strict=True):
+                odds = decimal(loss).exp()
+                p *= 1 / (1 + odds) if turned else odds / (1 + odds)
+                q *= odds / (1 + odds) if turned else 1 / (1 + odds)
+            total += max(p - grown * q, Decimal(0))
+        return total

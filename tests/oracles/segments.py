@@ -156,3 +156,31 @@ def joined(
     free = np.linalg.svd(ties)[2][np.linalg.matrix_rank(ties) :].T if len(ties) else np.eye(2 * count)
     move = np.linalg.lstsq(design @ free, values - design @ start, rcond=None)[0]
     return np.asarray(design @ (start + free @ move))
+
+
+def settled(values, variance, top, window=8):
+    """Values brought nearer to what lines on both sides say, one at a time."""
+    n = len(values)
+    reach, likely = np.sqrt(2 * variance * np.log(n)), np.sqrt(variance / 2) * (np.log(n) + 5)
+    places = [-1, *range(n)] + ([] if np.isnan(top) else [n])
+    known = dict(zip(places, [0.0, *values, top]))
+    out = np.array(values)
+    for i in range(n):
+        before = [t for t in places if i - window <= t < i]
+        after = [t for t in places if i < t <= i + window]
+        inner = window <= i < n - window
+        said, rest, free = [], 0.0, 0
+        for part in (before, after) if inner else (before + after,):
+            away = np.array([known[t] - values[i] for t in part])
+            slope, height = np.polyfit(np.array(part) - i, away, 1)
+            said.append(height)
+            rest += np.sum((away - height - slope * (np.array(part) - i)) ** 2)
+            free += len(part) - 2
+        if rest > variance * (free + 2 * np.sqrt(5 * free)):
+            continue
+        low, high = min(said), max(said)
+        if reach < low < likely:
+            out[i] += low - reach
+        elif -likely < high < -reach:
+            out[i] += high + reach
+    return out

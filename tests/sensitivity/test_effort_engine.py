@@ -159,16 +159,32 @@ def _wild(factor: float) -> Iterator[float]:
         yield now
 
 
-@pytest.mark.parametrize("factor", [1e-9, 1e4], ids=["a clock that stands", "a clock that races"])
-def test_certificates_do_not_depend_on_the_clock(
-    factor: float, plain: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def certificates_under_a_wild_clock(factor: float) -> dict[str, str]:
+    """All certificates, while every clock of this process stands still or races."""
     steps = _wild(factor)
-    for name in ("monotonic", "perf_counter", "time", "process_time"):
-        monkeypatch.setattr(time, name, lambda: next(steps))
-        monkeypatch.setattr(time, f"{name}_ns", lambda: int(next(steps) * 10**9))
-    found = certificates()
-    monkeypatch.undo()
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("monotonic", "perf_counter", "time", "process_time"):
+            patched.setattr(time, name, lambda: next(steps))
+            patched.setattr(time, f"{name}_ns", lambda: int(next(steps) * 10**9))
+        return certificates()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("seed", "factor"), [("1", 1e-9), ("77", 1e4)], ids=["a clock that stands", "a clock that races"]
+)
+def test_certificates_depend_neither_on_the_clock_nor_on_the_hashing_of_strings(
+    seed: str, factor: float, plain: dict[str, str]
+) -> None:
+    program = (
+        "import json; from tests.sensitivity.test_effort_engine import certificates_under_a_wild_clock as made; "
+        f"print(json.dumps(made({factor})))"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": seed, "OMP_NUM_THREADS": seed[0]}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT, env=environment
+    )
+    found = json.loads(done.stdout)
     assert {name for name in plain if found[name] != plain[name]} == set()
 
 
@@ -182,18 +198,6 @@ def test_some_of_them_end_with_a_bound_that_says_so(plain: dict[str, str]) -> No
     told = [read for read in bounded if f"the effort of {EFFORT:,} units" in read["reason"] + read["method"]]
     assert len(told) >= 3
     assert not any("cut_short" in read for read in bounded)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", ["1", "77"])
-def test_certificates_do_not_depend_on_the_hashing_of_strings(seed: str, plain: dict[str, str]) -> None:
-    program = "import json; from tests.sensitivity.test_effort_engine import certificates; print(json.dumps(certificates()))"
-    environment = {**os.environ, "PYTHONHASHSEED": seed, "OMP_NUM_THREADS": seed[0]}
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT, env=environment
-    )
-    found = json.loads(done.stdout)
-    assert {name for name in plain if found[name] != plain[name]} == set()
 
 
 # The caller's own clock ---------------------------------------------------------------------------------------------
@@ -235,6 +239,7 @@ ALLOWED = {
     "effort.py": "the caller's clock",
     "mechanisms/cube/cover.py": "hands the caller's clock to a solver",
     "compare.py": "shows how long the methods took",
+    "cli/progress.py": "shows how long a stage has taken",
 }
 """Modules that may name a clock, and what for; none of them decides on a sensitivity."""
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import policygraph as pg
+from policygraph.explain import explain
 from policygraph.sensitivity.rungs.determined import follows, undetermined
 from tests.strategies import SHAPES, small_policies
 
@@ -93,3 +94,38 @@ def test_a_cap_that_no_change_meets_is_not_said_to_be_a_public_fact():
     )
     made = pg.release(pg.queries.identity(domain), policy, [1, 2, 3, 4], epsilon=1)
     assert "The policy does not hide the answers, so no noise was added." in made.sentences
+    assert made.sentences[-3].startswith(
+        "WARNING: these answers are not hidden at all. No two neighbours differ"
+    )
+    assert made.record["stages"][0] == made.certificate.warning
+
+
+@pytest.mark.parametrize(
+    ("weaker", "said"),
+    [
+        ({"at_most_records": 1}, "at most 1 record may be added and as many removed, so that"),
+        ({"strength": "markov"}, "only neighbours of markov strength count, so that"),
+        (
+            {"strength": "markov", "at_most_records": 2},
+            "use the strength worst-case or raise at_most_records",
+        ),
+    ],
+)
+def test_a_cap_or_a_strength_that_leaves_no_neighbour_is_warned_of(weaker, said):
+    domain = pg.Domain({"a": 2, "b": 2, "c": 2})
+    facts = [pg.Cuboid("a", "b"), pg.Cuboid("b", "c"), pg.Cuboid("a", "c")]
+    query, policy = pg.queries.identity(domain), pg.Policy(domain, constraints=facts, **weaker)
+    found = pg.sensitivity(query, policy)
+    assert found.power == 0
+    assert said in found.warning
+    assert found.warning in str(found)
+    assert found.warning in str(explain(query, policy))
+    assert pg.Sensitivity.from_json(found.to_json()).warning == found.warning
+    for loss in ({"epsilon": 1}, {"rho": 1}):
+        made = pg.release(query, policy, np.ones(8, dtype=np.int64), **loss)
+        assert found.warning in str(made)
+    # What the facts determine is no secret, and what the full promise does not hide was never asked to be hidden.
+    public = pg.queries.cuboids(domain, [["a", "b"]])
+    assert pg.sensitivity(public, policy).warning is None
+    assert pg.sensitivity(query, pg.Policy(domain, constraints=facts)).warning is None
+    assert pg.sensitivity(query, pg.Policy(domain, pg.PolicyGraph.from_edges(domain, []))).warning is None

@@ -9,10 +9,12 @@ import numpy as np
 
 from policygraph.curator.counting.edges import read_edges
 from policygraph.curator.counting.tables import count_cells
-from policygraph.curator.histogram import Histogram
+from policygraph.curator.counting.units import count_units
+from policygraph.curator.histogram import Histogram, MeasuredCounts
 from policygraph.errors import InputError
 from policygraph.model.domain import Network
 from policygraph.model.policy import Policy
+from policygraph.model.units import Unit
 
 __all__ = ["count_cells", "is_histogram", "read_data", "read_edges"]
 
@@ -25,13 +27,16 @@ def read_data(
     engine: Any = None,
 ) -> Histogram:
     """Count records into the cells of a policy's domain, or take counts as they are."""
+    if isinstance(policy, Unit):
+        check_records(data, policy)
+        if edges:
+            raise _about_edges(edges)
+        return count_units(data, policy, columns, engine)
     if isinstance(data, Histogram):
         return data
     domain = policy.domain
     if edges and not isinstance(domain, Network):
-        raise InputError(
-            "edges= is about edge lists: expected none for a table.", code="release.edges", value=edges
-        )
+        raise _about_edges(edges)
     if is_histogram(data, domain):
         return Histogram.from_vector(domain, data)
     if isinstance(domain, Network):
@@ -48,6 +53,24 @@ def read_data(
         )
     unknown = dict(policy.unknown) if isinstance(policy.unknown, tuple) else policy.unknown
     return count_cells(data, domain, unknown=unknown, columns=columns, engine=engine)
+
+
+def _about_edges(edges: Any) -> InputError:
+    return InputError(
+        "edges= is about edge lists: expected none for a table.", code="release.edges", value=edges
+    )
+
+
+def check_records(data: Any, policy: Any) -> None:
+    """Refuse counts under a unit: they do not say whose records they are, so that nothing bounds what one unit has in them."""
+    if isinstance(policy, Unit) and (
+        isinstance(data, (Histogram, MeasuredCounts)) or is_histogram(data, policy.domain)
+    ):
+        raise InputError(
+            f"counts under a policy that hides everything of one {policy.column}: expected records with the column {policy.column!r}, since counts do not say whose they are. Give a file or a "
+            "frame. Nothing was charged.",
+            code="unit.counts",
+        )
 
 
 def _edge_rules(edges: Mapping[str, str] | None) -> tuple[str, str]:

@@ -3,7 +3,8 @@
 Everything else that is counted with is plain SQL, built once. What a word means is fixed here, and is the same on every engine:
 
 - a text spells a whole number if it is one of decimal digits, with a sign or blanks around, and at most zeros after the point;
-- a text spells a number if it is such a numeral with digits after the point or an exponent of at most four digits, or ``inf`` or ``infinity`` in any case.
+- a text spells a number if it is such a numeral with digits after the point or an exponent of at most four digits, or ``inf`` or ``infinity`` in any case;
+- a text spells a day if it is a date of the calendar such as ``2024-01-31``, with a time after it or not, in UTC if it names a zone.
 """
 
 from __future__ import annotations
@@ -14,6 +15,12 @@ from policygraph.curator.counting import sql
 
 WRITTEN_WHOLE = r"[ \t]*[+-]?[0-9]+(\.0*)?[ \t]*"
 WRITTEN_NUMBER = r"[ \t]*[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?|[iI][nN][fF]([iI][nN][iI][tT][yY])?)[ \t]*"
+_DAY = r"(0[1-9]|[12][0-9])"
+_LEAP = r"([0-9][0-9](0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)"
+WRITTEN_DAY = (
+    rf"([0-9]{{4}}-((0[13578]|1[02])-({_DAY}|3[01])|(0[469]|11)-({_DAY}|30)|02-(0[1-9]|1[0-9]|2[0-8]))|{_LEAP}-02-29)"
+    r"([ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]+)?)?(Z|[+]00(:?00)?)?)?"
+)
 LONGEST = 1000
 """A text of more characters spells no number that need not be whole."""
 
@@ -25,8 +32,6 @@ class Dialect:
     ----------
     embedded
         Whether the engine runs in this process, so that reading positions row by row moves nothing out of it.
-    salt
-        SQL of a number that spreads the rows of one cell over several workers; empty where there is one machine.
     few
         Up to so many labels are written out as cases; more of them are a table that is joined.
 
@@ -37,7 +42,6 @@ class Dialect:
     """
 
     embedded = True
-    salt = ""
     few = 0
 
     def whole_of_text(self, text: str) -> str:
@@ -53,6 +57,13 @@ class Dialect:
         return (
             f"(CASE WHEN length({text}) <= {LONGEST} AND regexp_full_match({text}, '{WRITTEN_NUMBER}') "
             f"THEN TRY_CAST(trim({text}, ' \t') AS DOUBLE) END)"
+        )
+
+    def day_of_text(self, text: str) -> str:
+        """The day that a text spells, as the whole number 20240131; NULL where it spells none."""
+        return (
+            f"(CASE WHEN regexp_full_match({text}, '{WRITTEN_DAY}') "
+            f"THEN TRY_CAST(replace(substr({text}, 1, 10), '-', '') AS BIGINT) END)"
         )
 
     def whole_of_number(self, value: str, kind: str) -> str:
@@ -75,6 +86,16 @@ class Dialect:
         """SELECT of ``label`` and ``code``, one row for each label."""
         return f"SELECT unnest({sql.column(values, kind)}) AS label, unnest({sql.column(positions, 'BIGINT')}) AS code"
 
+    def counted_together(self, keys: Sequence[str], rows: str) -> str:
+        """SELECT of ``cell`` and ``n``: how many rows have each value of each key; no two keys share a value."""
+        named = ", ".join(f"{key} AS k{at}" for at, key in enumerate(keys))
+        listed = [f"k{at}" for at in range(len(keys))]
+        # Of the keys of a group all but its own are NULL.
+        return (
+            f"SELECT coalesce({', '.join(listed)}) AS cell, count(*) AS n FROM (SELECT {named} FROM ({rows}) AS s) AS t "
+            f"GROUP BY GROUPING SETS ({', '.join(f'({key})' for key in listed)})"
+        )
+
     def text(self, value: str, kind: str) -> str:
         """A value as the text that DuckDB prints for it."""
         return f"CAST({value} AS VARCHAR)"
@@ -86,6 +107,10 @@ class Dialect:
     def digest_total(self, text: str) -> str:
         """Sum over all rows of the last eight bytes of the MD5 of a text, as a little-endian number, as text."""
         return f"CAST(coalesce(sum(CAST(md5_number_lower({text}) AS HUGEINT)), 0) AS VARCHAR)"
+
+    def digest_word(self, text: str, at: int) -> str:
+        """Eight hexadecimal digits of the MD5 of a text from a place on, as BIGINT."""
+        return f"CAST('0x' || substr(md5({text}), {at}, 8) AS BIGINT)"
 
 
 DUCKDB = Dialect()

@@ -32,6 +32,7 @@ from policygraph.errors import DataError, InputError
 CSV = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")
 RECORDS = (".json", ".ndjson", ".jsonl")
+EXCEL = (".xlsx",)
 NETWORK = ("http", "https", "s3", "s3a", "s3n", "gs", "gcs", "r2", "hf")
 """Addresses that the extension httpfs of the engine reads."""
 
@@ -155,21 +156,30 @@ def from_files(files: Files) -> Source:
             value=label,
         )
     kind = next(iter(kinds))
-    if kind not in (*CSV, *PARQUET, *RECORDS):
+    if kind not in (*CSV, *PARQUET, *RECORDS, *EXCEL):
         raise DataError(
-            f"{label} {f'ends in {kind}' if kind else 'has no suffix'}: expected .csv, .tsv, .txt, .parquet, .pq, .json, .ndjson, .jsonl or "
+            f"{label} {f'ends in {kind}' if kind else 'has no suffix'}: expected .csv, .tsv, .txt, .parquet, .pq, .json, .ndjson, .jsonl, .xlsx or "
             "duckdb://file.db?table=name. Other sources can be given in Python as a DuckDB connection and a SELECT.",
             code="data.format",
             value=label,
         )
     if kind not in CSV:
-        _only(files, label, ("hive",))
+        _only(files, label, ("sheet",) if kind in EXCEL else ("hive",))
+    elif files.sheet is not None:
+        raise InputError(
+            f"{label}: sheet is about Excel: expected none for this kind of file.",
+            code="data.options",
+            value=files.sheet,
+        )
     paths, keep = fetched(paths)
     if kind in CSV:
         return csv_source(files, label, paths, keep=keep)
     if kind in PARQUET:
         return _parquet_source(files, label, paths, keep)
+    if kind in EXCEL:
+        from policygraph.curator.counting.excel import excel_source
 
+        return excel_source(files, label, paths, keep)
     return json_source(files, label, paths, keep)
 
 
@@ -188,7 +198,7 @@ def _only(files: Files, label: str, names: tuple[str, ...]) -> None:
     wrong = [name for name in files.options() if name not in names]
     if wrong:
         raise InputError(
-            f"{label}: {', '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} about CSV: expected none for this kind of file.",
+            f"{label}: {', '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} about other kinds of files: expected none for this kind of file.",
             code="data.options",
             value=wrong,
         )
@@ -319,6 +329,14 @@ def csv_source(
         sheet = read_head(copy, files, path)
         if not sheet.names:
             raise _empty(label if len(paths) == 1 else path)
+        for name in sheet.names:
+            if "\r" in name.replace("\r\n", ""):
+                # The engine would take it for the end of the header, and find no records.
+                raise DataError(
+                    f"{path}: the column {name!r} has a carriage return in its name: expected a name on one line, or a usual line break. Rename the column.",
+                    code="data.header",
+                    value=name,
+                )
         try:
             sheet = scan_csv(sheet, path)
         except DataError as cause:

@@ -1,4 +1,4 @@
-"""From the values of a column to the positions of labels, as SQL. Owns :class:`Coder`.
+"""From the values of a column to the positions of labels and bins, as SQL. Owns :class:`Coder`.
 
 Labels match by value, never by guess, and whatever the type of the column:
 
@@ -14,14 +14,20 @@ A value that is not a number (NaN) matches nothing, as no value does.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from fractions import Fraction
+from math import ceil
+
+import numpy as np
 
 from policygraph.curator.counting import sql
 from policygraph.curator.counting.dialect import DUCKDB, Dialect
 from policygraph.curator.counting.values import FLOATS, JSON, MIXED, SPLIT, WHOLE, is_number, number, parts
 from policygraph.errors import DataError, InputError
+from policygraph.model.bins import Bins
 from policygraph.model.domain import Label
 
 EXACT = 2**53
@@ -41,11 +47,14 @@ class Coder:
         Expression of the position of the value, or NULL for a value that is no label.
     by_text
         Whether values are compared as text, which is worth doing once per distinct value only.
+    made
+        Expressions with their names, which ``code`` uses as columns of ``r``.
     """
 
     joins: tuple[str, ...]
     code: str
     by_text: bool
+    made: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -126,6 +135,90 @@ def coder(
     if not plan.codes:
         return Coder((), f"CAST(NULL AS {integer})", _by_text(kind))
     return Coder(tuple(plan.joins), _first(plan.codes), _by_text(kind) or bool(plan.joins))
+
+
+def bin_coder(
+    value: str,
+    kind: str,
+    bins: Bins,
+    prefix: str,
+    *,
+    textual: bool = False,
+    integer: str = "BIGINT",
+    dialect: Dialect = DUCKDB,
+) -> Coder:
+    """Plan the look-up of one column in bins; the arguments are those of :func:`coder`.
+
+    Notes
+    -----
+    A number is compared as the double that is nearest to it, whatever the type of its column; since no edge is beyond 2^53, that is exact for whole numbers. A float of 32 bits means
+    the number that it prints. True and false are 1 and 0. A day is compared by its digits. What is no number, or infinite, has no bin.
+
+    Examples
+    --------
+    >>> bin_coder("x", "INTEGER", Bins([0, 15]), "a").code
+    'CAST(CASE WHEN x < (0) THEN NULL WHEN x < (15) THEN 0 WHEN x >= (15) THEN 1 END AS BIGINT)'
+    """
+    made: list[str] = []
+    codes: list[str] = []
+    numbers = [edge for edge in bins.edges if isinstance(edge, (int, float))]
+    wholes = [ceil(edge) for edge in numbers]
+    for at, (one, its) in enumerate(parts(value, kind)):
+        text = one if its == "VARCHAR" else dialect.text(one, its)
+        edges: Sequence[int | float] = [float(edge) for edge in numbers]
+        plain: str | None = None
+        if bins.dates:
+            if its in WHOLE or its == "BOOLEAN" or is_number(its):
+                continue
+            edges = [int(edge.strftime("%Y%m%d")) for edge in bins.edges if isinstance(edge, date)]
+            spelled = dialect.day_of_text(text)
+        elif its in WHOLE and its != "UHUGEINT":
+            plain, edges = one, wholes
+        elif its == "BOOLEAN":
+            plain, edges = _whole(one, its, dialect), wholes
+        elif its == "FLOAT":
+            plain, edges = f"CAST({one} AS DOUBLE)", [_narrow(edge) for edge in numbers]
+        elif its == "DOUBLE":
+            plain = one
+        elif is_number(its) or its in WHOLE:
+            spelled = number(one, its, dialect)
+        else:
+            spelled = dialect.number_of_text(text)
+        if plain is not None:
+            codes.append(_bin(plain, edges, bins.open, integer))
+            continue
+        # Worked out once, since it is compared with many edges.
+        made.append(f"{spelled} AS {prefix}bin{at}")
+        codes.append(_bin(f"r.{prefix}bin{at}", edges, bins.open, integer))
+    joins: tuple[str, ...] = ()
+    if bins.also:
+        more = coder(value, kind, bins.also, prefix, textual=textual, integer=integer, dialect=dialect)
+        joins = more.joins
+        codes.append(f"CAST({more.code} + {bins.count} AS {integer})")
+    return Coder(joins, _first(codes) if codes else f"CAST(NULL AS {integer})", _by_text(kind), tuple(made))
+
+
+def _bin(value: str, edges: Sequence[int | float], unending: bool, integer: str) -> str:
+    """SQL of the bin of a number; NULL below the first edge, from the end on, and for NULL, NaN and infinity."""
+    cases = [f"WHEN {value} < {sql.literal(edge)} THEN {at}" for at, edge in enumerate(edges[1:])]
+    if unending:
+        last = (
+            f">= {sql.literal(edges[-1])}"
+            if isinstance(edges[-1], int)
+            else f"<= {sql.literal(sys.float_info.max)}"
+        )
+        cases.append(f"WHEN {value} {last} THEN {len(edges) - 1}")
+    return f"CAST(CASE WHEN {value} < {sql.literal(edges[0])} THEN NULL {' '.join(cases)} END AS {integer})"
+
+
+def _narrow(edge: float) -> float:
+    """The smallest float of 32 bits whose printed form is at least an edge."""
+    near = np.float32(edge)
+    while float(str(near)) >= edge:
+        near = np.nextafter(near, np.float32(-np.inf))
+    while float(str(near)) < edge:
+        near = np.nextafter(near, np.float32(np.inf))
+    return float(near)
 
 
 def _by_text(kind: str) -> bool:

@@ -23,6 +23,7 @@ from policygraph.curator.counting.source import (
 from policygraph.errors import DataError, InputError
 
 ENGINES = ("duckdb", "spark", "postgres")
+COLLATION = "SELECT current_setting('default_collation')"
 
 
 def open_source(data: Any, engine: Any = None) -> Source:
@@ -62,9 +63,9 @@ def open_source(data: Any, engine: Any = None) -> Source:
             return _from_database(str(data.data))
         return from_files(data)
     if isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], str) and hasattr(data[0], "sql"):
-        return selected("the query", data[0], data[1].strip().rstrip(";"))
+        return _selected_exactly("the query", data[0], data[1].strip().rstrip(";"))
     if hasattr(data, "query") and hasattr(data, "fetchall") and hasattr(data, "types"):
-        return source_of("the relation", lambda statement: data.query(TABLE, statement), keep=(data,))
+        return _relation(data)
     return from_frame(data)
 
 
@@ -160,4 +161,43 @@ def _from_database(address: str) -> Source:
             code="data.view" if found else "data.unreadable",
             value=tables[0],
         )
-    return selected(label, connection, f"SELECT * FROM given.main.{sql.name(tables[0])}")
+    return _selected_exactly(label, connection, f"SELECT * FROM given.main.{sql.name(tables[0])}")
+
+
+def _selected_exactly(label: str, connection: Any, select: str) -> Source:
+    """A SELECT whose texts are compared byte by byte, whatever collation a column has."""
+    import duckdb
+
+    try:
+        _check_collation(label, connection.execute(COLLATION).fetchall())
+        select = _exact_texts(connection.sql(select), f"({select})")
+    except duckdb.Error as cause:
+        raise unreadable(label, cause) from cause
+    return selected(label, connection, select)
+
+
+def _relation(data: Any) -> Source:
+    label = "the relation"
+    _check_collation(label, data.query(TABLE, COLLATION).fetchall())
+    exact = data.query(TABLE, _exact_texts(data, TABLE))
+    return source_of(label, lambda statement: exact.query(TABLE, statement), keep=(data, exact))
+
+
+def _exact_texts(relation: Any, where: str) -> str:
+    """SELECT of the columns of a relation; texts that differ in case only are one value where a column has such a collation, and which one depends on other records."""
+    columns = [f"c{at}" for at in range(len(relation.columns))]
+    fields = [
+        f"{column}{' COLLATE C' if str(kind) == 'VARCHAR' else ''} AS {sql.name(name)}"
+        for column, name, kind in zip(columns, relation.columns, relation.types, strict=True)
+    ]
+    return f"SELECT {', '.join(fields)} FROM {where} AS given({', '.join(columns)})"
+
+
+def _check_collation(label: str, found: list[tuple[Any, ...]]) -> None:
+    if str(found[0][0]).lower() not in ("", "binary", "c", "posix"):
+        raise DataError(
+            f"{label}: the connection has default_collation = {found[0][0]!r}: expected none, since texts that differ would be equal. "
+            "Say RESET default_collation there.",
+            code="data.collation",
+            value=found[0][0],
+        )

@@ -41,6 +41,8 @@ class Files:
         Whether a CSV edge list starts with the names of its columns; None: it does unless its first line names two nodes. Tables always do.
     hive
         Whether folders named ``column=value`` are columns.
+    sheet
+        Which sheet of an Excel workbook; None: the only one.
 
     Examples
     --------
@@ -54,6 +56,7 @@ class Files:
     encoding: str = "utf-8"
     header: bool | None = None
     hive: bool = False
+    sheet: str | None = None
 
     def __post_init__(self) -> None:
         listed = list(self.data) if isinstance(self.data, tuple) else self.data
@@ -75,7 +78,7 @@ def _check_options(files: Files) -> None:
     for name in OPTIONS:
         value = getattr(files, name)
         expected = None if value is None else expected_option(name, value)
-        if value is None and name not in ("delimiter", "header"):
+        if value is None and name not in ("delimiter", "header", "sheet"):
             expected = expected_option(name, value)
         if expected is not None:
             raise InputError(f"{name}={value!r}: expected {expected}.", code="data.options", value=value)

@@ -82,12 +82,15 @@ class Embedded:
 
         return (duckdb.Error,)
 
-    def batches(self, statement: str) -> Iterator[dict[str, npt.NDArray[Any]]]:
-        """Answer with arrays by name, batch by batch."""
+    def arrow(self, statement: str) -> Iterator[Any]:
+        """Answer with Arrow record batches, of columns of any type."""
         answer = self.ask(statement)
         # to_arrow_reader is the successor of fetch_record_batch, which DuckDB 2 gave up.
-        for batch in (getattr(answer, "to_arrow_reader", None) or answer.fetch_record_batch)(BATCH):
-            yield arrays_of(batch)
+        yield from (getattr(answer, "to_arrow_reader", None) or answer.fetch_record_batch)(BATCH)
+
+    def batches(self, statement: str) -> Iterator[dict[str, npt.NDArray[Any]]]:
+        """Answer with arrays by name, batch by batch."""
+        yield from map(arrays_of, self.arrow(statement))
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """Answer with a few rows."""
@@ -125,6 +128,8 @@ class Source:
         Whether its first line was taken for names of columns because it names no nodes; it may be a record.
     failure
         What is wrong with the records; raised when they are first asked for, so that a wrong column is told before.
+    times
+        Names in the engine of columns that are texts here, and times of a day there.
     """
 
     label: str
@@ -139,6 +144,7 @@ class Source:
     folders: tuple[str, ...] = ()
     loose: bool = False
     guessed: bool = False
+    times: frozenset[str] = frozenset()
 
     def run(self, statement: str) -> Iterator[dict[str, npt.NDArray[Any]]]:
         """Answer an SQL statement over ``TABLE`` whose columns are integers, batch by batch; NULL becomes -1."""
@@ -148,6 +154,16 @@ class Source:
         except self.engine.failures as cause:
             raise self._unreadable(cause) from cause
         self.check_unchanged()
+
+    def explained(self, function: Callable[[], Any]) -> Any:
+        """Call a function of the engine; what the engine cannot do is told as for a statement."""
+        self.check_readable()
+        try:
+            made = function()
+        except self.engine.failures as cause:
+            raise self._unreadable(cause) from cause
+        self.check_unchanged()
+        return made
 
     def _unreadable(self, cause: Exception) -> DataError:
         return (self.explain(cause) if self.explain is not None else None) or unreadable(self.label, cause)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from fractions import Fraction
 from functools import partial
@@ -16,11 +17,12 @@ import numpy as np
 
 from policygraph.curator.counting import sql
 from policygraph.curator.counting.dialect import DUCKDB, Dialect
-from policygraph.curator.counting.labels import EXACT, Coder, coder
+from policygraph.curator.counting.held import HeldHere
+from policygraph.curator.counting.labels import EXACT, Coder, bin_coder, coder
 from policygraph.curator.counting.opening import open_source
 from policygraph.curator.counting.source import TABLE, Source
 from policygraph.curator.counting.values import OTHER, WHOLE, is_number, number, parts, plain, printed
-from policygraph.curator.histogram import DENSE, Histogram, Ints, MeasuredCounts, check_sums, named
+from policygraph.curator.histogram import DENSE, Held, Histogram, Ints, MeasuredCounts, check_sums, named
 from policygraph.errors import DataError, InputError
 from policygraph.model.domain import Domain, Label
 from policygraph.model.measure import Measure
@@ -28,7 +30,7 @@ from policygraph.model.measure import Measure
 Unknown = str | Mapping[str, Label]
 SHOWN = 5
 TOGETHER = 1 << 18
-"""Cuboids of at most so many cells are counted together, batch by batch; larger ones by a GROUP BY of their own."""
+"""Up to so many cells, a batch of positions is counted into a table of its own; beyond, into the table itself."""
 STREAMED = 1 << 20
 """Up to so many cells, DuckDB hands over the cell of each record, batch by batch inside this process: adding them up here takes a fraction of a GROUP BY."""
 SMALL = 100_000
@@ -86,11 +88,11 @@ def count_cells(
             code="data.domain",
             value=domain,
         )
-    others = _read_rule(domain, unknown)
+    others = read_rule(domain, unknown)
     if name is not None:
         named(name)
     source = open_source(data, engine)
-    tally = _Tally(source, domain, _find_columns(source, domain, columns), others)
+    tally = Tally(source, domain, find_columns(source, domain, columns), others)
     fingerprint = source.fingerprint() if name is None else named(name)
     if domain.size <= DENSE:
         whole, missed = tally.cells(domain.names)
@@ -101,7 +103,8 @@ def count_cells(
         raise tally.misfit(rows + missed, missed)
     tally.check_none_lost(rows + missed)
     if domain.size <= DENSE:
-        return Histogram.checked(domain, whole, fingerprint, missed)
+        counts = Histogram.checked(domain, whole, fingerprint, missed)
+        return replace(counts, _held=partial(tally.held, rows, clean=not missed))
     # Once every record is known to fit, a reading needs the columns it counts and no others.
     return Histogram(
         domain,
@@ -110,10 +113,11 @@ def count_cells(
         missed,
         _tally=partial(tally.many, clean=not missed),
         _filled=partial(tally.filled, clean=not missed),
+        _held=partial(tally.held, rows, clean=not missed),
     )
 
 
-def _read_rule(domain: Domain, unknown: Unknown) -> dict[str, int]:
+def read_rule(domain: Domain, unknown: Unknown) -> dict[str, int]:
     """Check the rule for unknown values; return the position of the label they count under, by attribute."""
     if isinstance(unknown, Mapping):
         return {name: domain.code(name, label) for name, label in unknown.items()}
@@ -127,7 +131,7 @@ def _read_rule(domain: Domain, unknown: Unknown) -> dict[str, int]:
     return {}
 
 
-def _find_columns(
+def find_columns(
     source: Source, domain: Domain, columns: Mapping[str, str] | None
 ) -> dict[str, tuple[str, str]]:
     """Engine name and type of the column of each attribute."""
@@ -185,7 +189,7 @@ def check_kinds_of(source: Source, columns: Mapping[str, tuple[str, str]]) -> No
             )
 
 
-class _Tally:
+class Tally:
     """A source together with the way from its columns to cells."""
 
     def __init__(
@@ -194,34 +198,37 @@ class _Tally:
         self.source, self.domain, self.columns, self.others = source, domain, columns, others
         self.dialect = source.engine.dialect
         self.integer = "INTEGER" if domain.size < 2**31 else "BIGINT"
-        self.coders: dict[str, Coder] = {
-            name: coder(
-                f"r.v{i}",
-                plain("", columns[name][1])[1],
-                domain.labels(name),
-                f"labels{i}_",
-                textual=source.textual,
-                integer=self.integer,
-                dialect=self.dialect,
+        self.coders: dict[str, Coder] = {}
+        for i, name in enumerate(domain.names):
+            where = (f"r.v{i}", plain("", columns[name][1])[1])
+            how: dict[str, Any] = {
+                "textual": source.textual,
+                "integer": self.integer,
+                "dialect": self.dialect,
+            }
+            bins = domain.bins(name)
+            self.coders[name] = (
+                coder(*where, domain.labels(name), f"labels{i}_", **how)
+                if bins is None
+                else bin_coder(*where, bins, f"labels{i}_", **how)
             )
-            for i, name in enumerate(domain.names)
-        }
 
     def value(self, name: str) -> str:
         """SQL of what is looked up for an attribute."""
         column, kind = self.columns[name]
         return plain(sql.name(column), kind)[0]
 
-    def _coded(self, *, group: bool, values: bool = False, names: tuple[str, ...] | None = None) -> str:
-        """SELECT of n (how many rows), c0, c1, ... (positions of labels, NULL for none) and, if asked, v0, v1, ..."""
+    def coded(
+        self, *, group: bool, values: bool = False, names: tuple[str, ...] | None = None, beside: str = ""
+    ) -> str:
+        """SELECT of n (how many rows), c0, c1, ... (positions of labels, NULL for none) and, if asked, v0, v1, ... and ``beside`` as u."""
         used = [(i, name) for i, name in enumerate(self.domain.names) if names is None or name in names]
         raw = [f"{self.value(name)} AS v{i}" for i, name in used]
-        salt = self.dialect.salt if group else ""
-        raw += [f"{salt} AS salt"] if salt else []
+        raw += [f"{beside} AS u"] if beside else []
         inner = f"SELECT {', '.join(raw)} FROM {TABLE}"
         many = "r.n AS n, "
         if group:
-            keys = ", ".join([*(f"v{i}" for i, _ in used), *(["salt"] if salt else [])])
+            keys = ", ".join(f"v{i}" for i, _ in used)
             inner = f"SELECT {keys}, count(*) AS n FROM ({inner}) AS q GROUP BY {keys}"
         else:
             many = ""
@@ -232,8 +239,15 @@ class _Tally:
                 f"coalesce({code}, {self.others[name]}) AS c{i}" if name in self.others else f"{code} AS c{i}"
             )
         joins = [join for _, name in used for join in self.coders[name].joins]
+        inner = self._with_made(inner, [name for _, name in used])
         also = "".join(f", r.v{i} AS v{i}" for i, _ in used) if values else ""
+        also += ", r.u AS u" if beside else ""
         return f"SELECT {many}{', '.join(codes)}{also} FROM ({inner}) AS r {' '.join(joins)}"
+
+    def _with_made(self, inner: str, names: Sequence[str]) -> str:
+        """A SELECT with what the codes of some attributes need beside its columns."""
+        made = [each for name in names for each in self.coders[name].made]
+        return f"SELECT r.*, {', '.join(made)} FROM ({inner}) AS r" if made else inner
 
     def cells(self, names: tuple[str, ...], *, clean: bool = False) -> tuple[Ints, int]:
         """Counts over some attributes, and how many records have a value outside the domain.
@@ -243,14 +257,11 @@ class _Tally:
         part = self.domain.project(names)
         read = part if clean else self.domain
         group = read.size <= SMALL and any(self.coders[name].by_text for name in read.names)
-        index = ""
-        for name, size in zip(part.names, part.shape, strict=True):
-            code = f"c{self.domain.axis(name)}"
-            index = f"({index} * {size} + {code})" if index else code
+        index = position(self.domain, part)
         others = [f"c{i} IS NULL" for i, name in enumerate(self.domain.names) if name not in part.names]
         if others and not clean:
             index = f"CASE WHEN {' OR '.join(others)} THEN NULL ELSE {index} END"
-        coded = self._coded(group=group, names=part.names if clean else None)
+        coded = self.coded(group=group, names=part.names if clean else None)
         out = np.zeros(part.size, dtype=np.int64)
         missed = 0
         if self.dialect.embedded and not group and part.size <= STREAMED:
@@ -261,7 +272,9 @@ class _Tally:
                     at = at[at >= 0]
                 out += np.bincount(at, minlength=part.size)
             return out, missed
-        statement = self._counted(index, coded, group=group)
+        many = "CAST(sum(n) AS BIGINT)" if group else "count(*)"
+        cells = f"SELECT {index} AS cell{', n' if group else ''} FROM ({coded}) AS s"
+        statement = f"SELECT cell, {many} AS n FROM ({cells}) AS t GROUP BY cell"
         for batch in self.source.run(statement):
             at, n = batch["cell"], batch["n"]
             fits = at >= 0
@@ -269,51 +282,57 @@ class _Tally:
             missed += int(n[~fits].sum())
         return out, missed
 
-    def _counted(self, index: str, coded: str, *, group: bool) -> str:
-        """SELECT of cell and n from coded rows; in two steps where one cell may have most of the rows of many machines."""
-        salt = self.dialect.salt
-        if group:
-            cells = f"SELECT {index} AS cell, n FROM ({coded}) AS s"
-        elif salt:
-            cells = f"SELECT {index} AS cell, {salt} AS salt FROM ({coded}) AS s"
-            cells = f"SELECT cell, count(*) AS n FROM ({cells}) AS t GROUP BY cell, salt"
-        else:
-            cells = f"SELECT {index} AS cell FROM ({coded}) AS s"
-            return f"SELECT cell, count(*) AS n FROM ({cells}) AS t GROUP BY cell"
-        return f"SELECT cell, CAST(sum(n) AS BIGINT) AS n FROM ({cells}) AS u GROUP BY cell"
-
     def many(self, sets: Sequence[tuple[str, ...]], *, clean: bool = False) -> list[Ints]:
-        """Counts over several sets of attributes, the small ones together in one reading of the records."""
+        """Counts over several sets of attributes, all in one reading of the records."""
         parts = [self.domain.project(names) for names in sets]
-        # Only inside this process: nothing but counts leaves an engine that is elsewhere.
-        together = [at for at, part in enumerate(parts) if part.size <= TOGETHER and self.dialect.embedded]
+        if len(parts) == 1:
+            return [self.cells(sets[0], clean=clean)[0]]
+        needed = {name for names in sets for name in names} if clean else set(self.domain.names)
+        coded = self.coded(group=False, names=tuple(needed))
         out: list[Ints] = [np.zeros(part.size, dtype=np.int64) for part in parts]
-        for at in set(range(len(sets))).difference(together if len(together) > 1 else ()):
-            out[at] = self.cells(sets[at], clean=clean)[0]
-        if len(together) <= 1:
-            return out
-        needed = {name for at in together for name in sets[at]} if clean else set(self.domain.names)
-        coded = self._coded(group=False, names=tuple(needed))
+        (self._many_here if self.dialect.embedded else self._many_there)(parts, needed, coded, out)
+        return out
+
+    def _many_here(self, parts: list[Domain], needed: set[str], coded: str, out: list[Ints]) -> None:
+        """Add up the positions of each record, batch by batch inside this process."""
         axes = [
-            [(f"c{self.domain.axis(n)}", len(self.domain.labels(n))) for n in part.names] for part in parts
+            [(f"c{self.domain.axis(name)}", len(part.labels(name))) for name in part.names] for part in parts
         ]
         columns = {f"c{self.domain.axis(name)}" for name in needed}
         for batch in self.source.run(f"SELECT {', '.join(sorted(columns))} FROM ({coded}) AS s"):
-            # Positions in a table of at most TOGETHER cells fit 32 bits, which halves the traffic of the memory.
+            # Positions in a table of at most DENSE cells fit 32 bits, which halves the traffic of the memory.
             codes = {column: batch[column].astype(np.int32) for column in columns}
             fits = np.logical_and.reduce([code >= 0 for code in codes.values()])
             if not fits.all():
                 codes = {column: code[fits] for column, code in codes.items()}
-            for at in together:
-                index = codes[axes[at][0][0]]
-                for column, size in axes[at][1:]:
+            for listed, table in zip(axes, out, strict=True):
+                index = codes[listed[0][0]]
+                for column, size in listed[1:]:
                     index = index * np.int32(size) + codes[column]
-                out[at] += np.bincount(index, minlength=len(out[at]))
-        return out
+                if len(table) <= TOGETHER:
+                    table += np.bincount(index, minlength=len(table))
+                else:
+                    # Only with indices of this type it is fast.
+                    np.add.at(table, index.astype(np.intp), 1)
+
+    def _many_there(self, parts: list[Domain], needed: set[str], coded: str, out: list[Ints]) -> None:
+        """Count in one statement; the cells of all tables are numbered one after the other."""
+        starts = np.cumsum([0, *(part.size for part in parts)])
+        strange = " OR ".join(f"c{self.domain.axis(name)} IS NULL" for name in sorted(needed))
+        keys = [
+            f"CASE WHEN {strange} THEN NULL ELSE {position(self.domain, part)} + {start} END"
+            for part, start in zip(parts, starts[:-1].tolist(), strict=True)
+        ]
+        whole = np.zeros(int(starts[-1]), dtype=np.int64)
+        for batch in self.source.run(self.dialect.counted_together(keys, coded)):
+            fits = batch["cell"] >= 0
+            whole[batch["cell"][fits]] += batch["n"][fits]
+        for table, start in zip(out, starts.tolist(), strict=False):
+            table += whole[start : start + len(table)]
 
     def filled(self, names: tuple[str, ...], *, clean: bool = False) -> tuple[Ints, Ints]:
         """Positions of the cells over some attributes that hold a record, one row each, and their counts."""
-        coded = self._coded(group=False, names=names if clean else None)
+        coded = self.coded(group=False, names=names if clean else None)
         kept = [f"c{self.domain.axis(name)}" for name in names]
         others = [] if clean else [f"c{i} IS NOT NULL" for i in range(len(self.domain.names))]
         where = f" WHERE {' AND '.join(others)}" if others else ""
@@ -327,11 +346,25 @@ class _Tally:
             counts.append(batch["n"][fits].astype(np.int64))
         return np.concatenate(cells), np.concatenate(counts)
 
+    def held(self, rows: int, names: tuple[str, ...], *, clean: bool = False) -> Held:
+        """The counts over some attributes, however many cells they have, held where they are counted."""
+        part = self.domain.project(names)
+        needed = names if clean else self.domain.names
+        strange = " OR ".join(f"c{self.domain.axis(name)} IS NULL" for name in needed)
+        coded = self.coded(group=False, names=names if clean else None)
+        cells = f"SELECT CASE WHEN {strange} THEN NULL ELSE {position(self.domain, part, wide=True)} END AS cell FROM ({coded}) AS s"
+        statement = f"SELECT cell, count(*) AS n FROM ({cells}) AS t GROUP BY cell"
+        there = getattr(self.source.engine, "held", None)
+        if there is not None:
+            made: Held = self.source.explained(lambda: there(statement, part, rows))
+            return made
+        return HeldHere(part, self.source.run(statement), rows)
+
     def fitting(self) -> tuple[int, int]:
         """How many records fit the domain, and how many do not."""
         bad = " OR ".join(f"c{i} IS NULL" for i in range(len(self.domain.names)))
         statement = (
-            f"SELECT count(*), count(CASE WHEN {bad} THEN 1 END) FROM ({self._coded(group=False)}) AS s"
+            f"SELECT count(*), count(CASE WHEN {bad} THEN 1 END) FROM ({self.coded(group=False)}) AS s"
         )
         [(rows, missed)] = self.source.rows_of(statement)
         return int(rows) - int(missed), int(missed)
@@ -350,7 +383,7 @@ class _Tally:
 
     def misfit(self, rows: int, missed: int) -> DataError:
         """Return the error that names the values outside the domain, attribute by attribute."""
-        coded = self._coded(group=False, values=True)
+        coded = self.coded(group=False, values=True)
         lines, found = [], {}
         for i, name in enumerate(self.domain.names):
             shown = printed(f"v{i}", plain("", self.columns[name][1])[1], self.dialect)
@@ -386,8 +419,20 @@ class _Tally:
         )
 
 
+def position(domain: Domain, part: Domain, *, wide: bool = False) -> str:
+    """SQL of the number of a cell of a part of the domain, from the positions c0, c1, ... of its labels."""
+    index = ""
+    for name, size in zip(part.names, part.shape, strict=True):
+        code = f"CAST(c{domain.axis(name)} AS BIGINT)" if wide else f"c{domain.axis(name)}"
+        index = f"({index} * {size} + {code})" if index else code
+    return index
+
+
 def _hint(domain: Domain, name: str, values: list[str]) -> str:
     labels = domain.labels(name)
+    bins = domain.bins(name)
+    if bins is not None:
+        return f" (expected {bins.expected()})"
     if isinstance(labels, range):
         return f" (expected 0 to {len(labels) - 1})"
     texts = {str(label).lower(): str(label) for label in labels[:1000]}
@@ -430,11 +475,11 @@ def count_measure(
     >>> made.vector().tolist(), made.sums(["sex"]).tolist()
     ([2, 1], [100, 70])
     """
-    others = _read_rule(domain, unknown)
+    others = read_rule(domain, unknown)
     if name is not None:
         named(name)
     source = open_source(data, engine)
-    tally = _Sums(source, domain, _find_columns(source, domain, columns), others)
+    tally = _SumTally(source, domain, find_columns(source, domain, columns), others)
     column, kind = _find_measure(source, measure)
     tally.level = level_sql(sql.name(column), kind, measure, tally.dialect)
     fingerprint = source.fingerprint() if name is None else named(name)
@@ -461,7 +506,7 @@ def count_measure(
     return MeasuredCounts(counts, measure, None, lambda some: tally.both(some)[1])
 
 
-class _Sums(_Tally):
+class _SumTally(Tally):
     """A source with the way from its columns to cells, and to the level of a measure."""
 
     level: str
@@ -476,7 +521,7 @@ class _Sums(_Tally):
                 f"coalesce({code}, {self.others[name]}) AS c{i}" if name in self.others else f"{code} AS c{i}"
             )
         joins = [join for plan in self.coders.values() for join in plan.joins]
-        inner = f"SELECT {raw}, {self.level} AS y FROM {TABLE}"
+        inner = self._with_made(f"SELECT {raw}, {self.level} AS y FROM {TABLE}", self.domain.names)
         coded = f"SELECT r.y AS y, {', '.join(codes)} FROM ({inner}) AS r {' '.join(joins)}"
         kept = self.domain.project(names) if names else None
         index = "0"

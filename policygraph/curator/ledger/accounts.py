@@ -9,12 +9,13 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from policygraph.curator.ledger import schema
+from policygraph.curator.ledger import schema, teams
 from policygraph.curator.ledger.rules import (
     NOTHING,
     ChargedPart,
@@ -23,7 +24,9 @@ from policygraph.curator.ledger.rules import (
     Spending,
     compose,
     cover_of,
+    stretches,
     tally,
+    under_stretch,
 )
 from policygraph.curator.ledger.schema import canonical_json
 from policygraph.errors import BudgetError, InputError, LedgerError
@@ -111,10 +114,21 @@ class Entry:
     release_bytes: int | None
     cells: str | None = None
     """First and last cell of each run of cells that the release looked at, as JSON; None for all cells."""
+    user: str | None = None
+    host: str | None = None
+    """Who made the entry and where, as declared; None before layout 5."""
+    login: str | None = None
+    """The user as the server knows it, for a ledger on one."""
+    purpose: str | None = None
+    labels: tuple[str, ...] = ()
+    reservation: int | None = None
+    """The reservation that a charge was taken from."""
+    until: str | None = None
+    """The last day of a limit."""
 
     def to_json(self) -> dict[str, Any]:
         """Write the line as plain JSON values."""
-        return {**self.__dict__, "loss": self.loss.to_json()}
+        return {**self.__dict__, "loss": self.loss.to_json(), "labels": list(self.labels)}
 
 
 @dataclass(frozen=True)
@@ -172,10 +186,24 @@ class Account:
     left: Loss | None
     charges: int
     parts: tuple[Share, ...] = ()
+    inside: str | None = None
+    """The account that this one is inside."""
+    reserved: Target | None = None
+    """What open reservations here and in the accounts inside come to; ``left`` is without it."""
+    until: str | None = None
+    """The last day of the limit."""
+    expired: bool = False
+    used: Fraction | None = None
+    """The share of the limit that is spent or reserved; more than 1 if the limit was lowered."""
+    each: Epsilon | None = None
+    most: int | None = None
+    """For a limit on charges of at most ``each``: how many there may be."""
+    larger: tuple[tuple[Fraction, int], ...] = ()
+    """Larger charges that may be made besides: sizes, and how many of each."""
 
     def to_json(self) -> dict[str, Any]:
         """Write the account as plain JSON values."""
-        losses = {key: getattr(self, key) for key in ("limit", "spent", "left")}
+        losses = {key: getattr(self, key) for key in ("limit", "spent", "left", "reserved", "each")}
         return {
             **self.__dict__,
             **{key: loss and loss.to_json() for key, loss in losses.items()},
@@ -183,6 +211,8 @@ class Account:
                 {**share.__dict__, "adds_to": list(share.adds_to), "apart_from": list(share.apart_from)}
                 for share in self.parts
             ],
+            "used": None if self.used is None else str(self.used),
+            "larger": [[str(size), times] for size, times in self.larger],
         }
 
 
@@ -245,7 +275,8 @@ def keyed(secret: bytes, text: str) -> str:
 def find(db: schema.Connection, secret: bytes, dataset: str) -> tuple[str, str | None]:
     """Find a data set by name, by keyed name, or by fingerprint, known or new; give key and name.
 
-    The fingerprint of data that were charged under a name leads to the account of that name.
+    The fingerprint of data that were charged under a name leads to the account of that name; data that shares spend on lead to the account of
+    which they are shares.
 
     Raises
     ------
@@ -266,6 +297,9 @@ def find(db: schema.Connection, secret: bytes, dataset: str) -> tuple[str, str |
             ).fetchone()
             or (f"d:{key}", None)
         )
+        root = teams.data_root(db, row[0])
+        if root != row[0]:
+            row = db.execute("SELECT dataset, name FROM datasets WHERE dataset = ?", (root,)).fetchone()
     if row is None:
         names = [name for (name,) in db.execute("SELECT name FROM datasets WHERE name IS NOT NULL")]
         raise InputError(
@@ -292,10 +326,7 @@ def register(db: schema.Connection, key: str, old: str | None, name: str | None)
         schema.mark(db, "dataset", key, None)
     if name is None or name == old:
         return
-    if _FINGERPRINT.fullmatch(label(name, "name")) or name.startswith("d:"):
-        raise InputError(
-            f"name={name!r}: looks like a fingerprint. Choose a word.", code="ledger.name", name=name
-        )
+    check_name(name)
     if old is not None:
         raise InputError(
             f"name={name!r}: this data set is named {old!r} in the ledger. Use that name.",
@@ -310,7 +341,22 @@ def register(db: schema.Connection, key: str, old: str | None, name: str | None)
             code="ledger.name-taken",
             name=name,
         )
+    teams.check_new_name(db, name)
     db.execute("UPDATE datasets SET name = ? WHERE dataset = ?", (name, key))
+    schema.mark(db, "dataset", key, name)
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that could be taken for a fingerprint."""
+    if _FINGERPRINT.fullmatch(label(name, "name")) or name.startswith("d:"):
+        raise InputError(
+            f"name={name!r}: looks like a fingerprint. Choose a word.", code="ledger.name", name=name
+        )
+
+
+def enter(db: schema.Connection, key: str, name: str) -> None:
+    """Enter an account that no data are known by."""
+    db.execute("INSERT INTO datasets VALUES (?, ?)", (key, name))
     schema.mark(db, "dataset", key, name)
 
 
@@ -339,6 +385,15 @@ class Figures:
     posted: Mapping[str, Sequence[Posted]]
     descriptions: Mapping[str, str]
     on_parts: Sequence[tuple[int, str, ChargedPart]] = ()
+    held: Mapping[int, Loss] = field(default_factory=dict)
+    """What is left of each open reservation."""
+    members: tuple[Figures, ...] = ()
+    """For a group, what it holds."""
+    composed: bool = False
+    """Whether a further policy was accepted without a proof of its stretch: then sums are for pairs that are secret under all policies."""
+    inside: str | None = None
+    until: str | None = None
+    day: str = ""
 
     @property
     def title(self) -> str:
@@ -353,15 +408,46 @@ class Figures:
             for policy, charges in self.posted.items()
         }
 
-    @property
+    @cached_property
     def total(self) -> Spending:
-        """The sum over all policies."""
+        """The loss of all charges: for every pair that is secret under one of the policies where stretches are proved, otherwise the sum."""
+        if self.members:
+            return sum((each.total for each in self.members), NOTHING)
+        if len(self.posted) > 1 and not self.composed and self.stretch is not None:
+            return under_stretch(self.posted, self.spendings, self.stretch)
         return sum(self.spendings.values(), NOTHING)
+
+    @cached_property
+    def stretch(self) -> Mapping[tuple[str, str], int] | None:
+        """For each two of the policies, the proved stretch; None if one is missing."""
+        return stretches(self.descriptions)
+
+    @property
+    def reserved(self) -> Spending:
+        """What is reserved here and inside."""
+        own = tally((loss, 1) for loss in self.held.values())
+        return sum((each.reserved for each in self.members), own)
+
+    @property
+    def claimed(self) -> Spending:
+        """What is spent or reserved."""
+        return self.total + self.reserved
+
+    @property
+    def expired(self) -> bool:
+        """Whether the last day of the limit has passed."""
+        return self.until is not None and self.until < self.day
+
+    @property
+    def fits(self) -> bool:
+        """Whether the limit allows what is spent and reserved."""
+        return self.rule is None or self.rule.admits(self.claimed)
 
     @property
     def charges(self) -> int:
         """How many charges there are."""
-        return sum(each.times for charges in self.posted.values() for each in charges)
+        own = sum(each.times for charges in self.posted.values() for each in charges)
+        return own + sum(each.charges for each in self.members)
 
     @property
     def limit(self) -> Target | None:
@@ -372,17 +458,85 @@ class Figures:
         """Work out what is spent and left."""
         rule, total = self.rule, self.total
         spent = total.loss if rule is None else rule.spent(total)
-        left = None if rule is None else rule.left(total)
-        return Account(self.dataset, self.name, self.limit, spent, left, self.charges, self.shares())
+        left = None if rule is None or self.expired else self.left()
+        reserved = self.reserved
+        return Account(
+            self.dataset,
+            self.name,
+            self.limit,
+            spent,
+            left,
+            self.charges,
+            self.shares(),
+            self.inside,
+            reserved.loss,
+            self.until,
+            self.expired,
+            None if rule is None else rule.used(self.claimed),
+            None if rule is None or rule.each is None else rule.each,
+            None if rule is None else rule.most,
+            () if rule is None else rule.larger,
+        )
 
-    def with_charge(self, policy: str, description: str, loss: Loss, part: ChargedPart | None) -> Figures:
-        """The same account after one more charge."""
+    def left(self, kind: type[Loss] | None = None) -> Loss | None:
+        """The largest loss that a next charge under one of the policies so far may have."""
+        steps = max(self.stretch.values(), default=1) if self._by_stretch and self.stretch else 1
+        return None if self.rule is None else self.rule.left(self.claimed, kind, steps)
+
+    @property
+    def _by_stretch(self) -> bool:
+        return not self.members and len(self.posted) > 1 and not self.composed
+
+    def with_charge(
+        self,
+        policy: str,
+        description: str,
+        loss: Loss,
+        part: ChargedPart | None,
+        *,
+        line: Container[str] = (),
+        taken: tuple[int, Loss | None] | None = None,
+        composed: bool = False,
+    ) -> Figures:
+        """The same account after one more charge.
+
+        Parameters
+        ----------
+        policy, description, loss, part
+            The charge.
+        line
+            The account that is charged and all that it is inside.
+        taken
+            The reservation that it takes from, and what is left of that.
+        composed
+            Whether the policy is a further one that was accepted.
+        """
+        kept = dict(self.held)
+        if taken is not None and kept.pop(taken[0], None) is not None and taken[1] is not None:
+            kept[taken[0]] = taken[1]
+        if self.members:
+            inner = tuple(
+                each.with_charge(policy, description, loss, part, line=line, taken=taken, composed=composed)
+                if each.dataset in line
+                else each
+                for each in self.members
+            )
+            return replace(self, members=inner, held=kept)
         posted = {**self.posted, policy: [*self.posted.get(policy, ()), Posted(loss, 1, part)]}
         descriptions = {policy: description, **self.descriptions}
-        return Figures(self.dataset, self.name, self.rule, posted, descriptions)
+        return replace(
+            self,
+            posted=posted,
+            descriptions=descriptions,
+            on_parts=(),
+            held=kept,
+            composed=self.composed or composed,
+        )
 
     def beside(self, policy: str, part: ChargedPart | None) -> Spending:
         """What a further charge would be added to: less than the total where no move touches its cells and those of others."""
+        if self.members or self._by_stretch:
+            return self.total
         others = [spending for other, spending in self.spendings.items() if other != policy]
         mine = self.posted.get(policy, ())
         return sum(others, compose(mine, policy, self.descriptions[policy], part) if mine else NOTHING)
@@ -437,21 +591,49 @@ def _share(policy: str, members: Sequence[tuple[int, ChargedPart]], cover: MoveC
     )
 
 
-def figures(db: schema.Connection, key: str, name: str | None) -> Figures:
-    """Read limit and charges of a data set."""
-    row = db.execute(
-        "SELECT loss, certified FROM entries WHERE dataset = ? AND what = 'limit' ORDER BY number DESC LIMIT 1",
-        (key,),
-    ).fetchone()
-    rule = None if row is None else Limit(loss_of(row[0]), None if row[1] is None else Rho(row[1]))
+def figures(
+    db: schema.Connection,
+    tree: teams.AccountTree,
+    key: str,
+    name: str | None,
+    *,
+    day: str | None = None,
+    before: str | None = None,
+) -> Figures:
+    """Read limit, charges and reservations of an account and of all inside it.
+
+    Parameters
+    ----------
+    tree
+        Which accounts are inside which.
+    key, name
+        The account.
+    day
+        The day on which it is asked for, by default that of the tree: reservations that have ended by then count for nothing.
+    before
+        Only charges before this time.
+    """
+    on = day or tree.day
+    rule, until = _limit(db, key)
+    outer = tree.parents.get(key, (None, ""))[0]
+    above = None if outer is None else tree.names[outer] or outer
+    inner = tuple(
+        figures(db, tree, each, tree.names[each], day=day, before=before) for each in tree.members(key)
+    )
+    if inner:
+        return Figures(key, name, rule, {}, {}, members=inner, inside=above, until=until, day=on)
+    keys = tree.shares(key)
     posted: dict[str, list[Posted]] = {}
-    for policy, text, reading, cells, times in db.execute(
-        "SELECT policy, loss, reading, cells, count(*) FROM entries LEFT JOIN parts USING (number) "
-        "WHERE dataset = ? AND what = 'charge' GROUP BY policy, loss, reading, cells ORDER BY policy",
-        (key,),
+    accepted = 0
+    for policy, text, reading, cells, times, further in db.execute(
+        "SELECT policy, loss, reading, cells, count(*), max(composed) FROM entries LEFT JOIN parts USING (number) "
+        f"WHERE dataset IN ({marks_for(keys)}) AND what = 'charge' AND (? IS NULL OR entries.time < ?) "
+        "GROUP BY policy, loss, reading, cells ORDER BY policy",
+        (*keys, before, before),
     ):
         part = None if cells is None else ChargedPart(reading, cells)
         posted.setdefault(policy, []).append(Posted(chargeable(loss_of(text)), times, part))
+        accepted = max(accepted, further)
     descriptions = {
         policy: db.execute("SELECT description FROM policies WHERE policy = ?", (policy,)).fetchone()[0]
         for policy in posted
@@ -459,30 +641,77 @@ def figures(db: schema.Connection, key: str, name: str | None) -> Figures:
     on_parts = [
         (number, policy, ChargedPart(reading, cells))
         for number, policy, reading, cells in db.execute(
-            "SELECT number, policy, reading, cells FROM entries JOIN parts USING (number) WHERE dataset = ? ORDER BY number",
-            (key,),
+            "SELECT number, policy, reading, cells FROM entries JOIN parts USING (number) "
+            f"WHERE dataset IN ({marks_for(keys)}) ORDER BY number",
+            tuple(keys),
         )
     ]
-    return Figures(key, name, rule, posted, descriptions, on_parts)
+    held = {
+        each.number: each.left
+        for each in (teams.reservations(db, keys, on) if tree.reserving else ())
+        if each.status == "open" and each.left is not None
+    }
+    if not accepted and len(posted) > 1 and tree.root_of(key) != key:
+        family = tree.shares(tree.root_of(key))
+        accepted = bool(
+            db.execute(
+                f"SELECT 1 FROM entries WHERE composed = 1 AND dataset IN ({marks_for(family)})",
+                tuple(family),
+            ).fetchone()
+        )
+    return Figures(
+        key, name, rule, posted, descriptions, on_parts, held, (), bool(accepted), above, until, on
+    )
 
 
-def history(db: schema.Connection, key: str | None) -> list[Entry]:
-    """Read the entries of one data set, or of all."""
+def marks_for(values: Sequence[object]) -> str:
+    """Places for some values in a statement."""
+    return ", ".join("?" * len(values))
+
+
+def _limit(db: schema.Connection, key: str) -> tuple[Limit | None, str | None]:
+    """The last limit that was set for an account, and its last day."""
+    row = db.execute(
+        "SELECT loss, certified, details.content FROM entries LEFT JOIN details USING (number) "
+        "WHERE dataset = ? AND what = 'limit' ORDER BY number DESC LIMIT 1",
+        (key,),
+    ).fetchone()
+    if row is None:
+        return None, None
+    more = {} if row[2] is None else json.loads(row[2])
+    each = more.get("each")
+    return (
+        Limit(
+            loss_of(row[0]),
+            None if row[1] is None else Rho(row[1]),
+            None if each is None else Epsilon(each),
+            more.get("most"),
+            tuple((Fraction(size), times) for size, times in more.get("larger", [])),
+        ),
+        more.get("until"),
+    )
+
+
+def history(db: schema.Connection, keys: Sequence[str] | None) -> list[Entry]:
+    """Read the entries of some accounts, or of all."""
+    where = "" if keys is None else f"WHERE dataset IN ({marks_for(keys)}) "
     rows = db.execute(
-        "SELECT number, what, dataset, name, policy, loss, composed, note, e.time, version, bytes, cells "
+        "SELECT number, what, dataset, name, policy, loss, composed, note, e.time, version, bytes, cells, details.content "
         "FROM entries e JOIN datasets USING (dataset) LEFT JOIN stored USING (number) LEFT JOIN parts USING (number) "
-        "WHERE ? IS NULL OR dataset = ? ORDER BY number",
-        (key, key),
+        f"LEFT JOIN details USING (number) {where}ORDER BY number",
+        tuple(keys or ()),
     )
     entries: list[Entry] = []
-    for number, what, where, name, policy, loss, composed, note, time, version, size, cells in rows:
+    for number, what, home, name, policy, loss, composed, note, time, version, size, cells, more in rows:
         status: Literal["limit", "charged", "completed"] = "charged" if size is None else "completed"
         if what == "limit":
             status = "limit"
+        about = {} if more is None else json.loads(more)
         entries.append(
             Entry(
-                number, what, status, where, name, policy, loss_of(loss), bool(composed), note, time, version, size,
-                cells,
+                number, what, status, home, name, policy, loss_of(loss), bool(composed), note, time, version, size,
+                cells, about.get("user"), about.get("host"), about.get("login"), about.get("purpose"),
+                tuple(about.get("labels", ())), about.get("reservation"), about.get("until"),
             )
         )  # fmt: skip
     return entries
@@ -500,26 +729,46 @@ def loss_of(text: str) -> Target:
 
 
 def exceeded(known: Figures, policy: str, loss: Loss, part: ChargedPart | None) -> BudgetError:
-    """The refusal of a charge that the limit does not allow."""
+    """The refusal of a charge that the limit of an account does not allow."""
     account = known.account()
     beside = known.beside(policy, part)
-    left = account.left if known.rule is None else known.rule.left(beside, type(loss))
+    left = account.left
+    if known.rule is not None and beside != known.total:
+        left = known.rule.left(beside + known.reserved, type(loss))
+    elif known.rule is not None:
+        left = known.left(type(loss))
     here = "" if part is None or beside == known.total else f" for {part}"
+    what = "Group" if known.members else "Data set" if known.inside is None else "Account"
+    held = "" if account.reserved is None else f", reserved is {account.reserved}"
     return BudgetError(
-        f"Data set {known.title}: {loss} was asked, the limit is {known.limit}, spent is "
-        f"{account.spent or 'nothing'}, left{here} is {left or 'nothing'}. Ask for less, or repeat an "
+        f"{what} {known.title}: {loss} was asked, the limit is {known.rule or known.limit}, spent is "
+        f"{account.spent or 'nothing'}{held}, left{here} is {left or 'nothing'}. Ask for less, or repeat an "
         "earlier request, which costs nothing.",
         code="budget.exceeded",
         asked=loss,
         spent=account.spent,
         left=left,
         limit=known.limit,
+        **({"account": known.title} if known.inside or known.members else {}),
+    )
+
+
+def ended(known: Figures) -> BudgetError:
+    """The refusal of a charge after the last day of a limit."""
+    return BudgetError(
+        f"Account {known.title}: its limit ended on {known.until}, and today is {known.day}. Nothing is spent without a limit that holds: "
+        "set a new one.",
+        code="budget.expired",
+        account=known.title,
+        until=known.until,
+        day=known.day,
     )
 
 
 def further_policy(known: Figures, policy: str, loss: Loss) -> BudgetError:
     """The refusal of a release under a further policy."""
-    together = (known.total + tally([(loss, 1)])).loss
+    plain = sum(known.spendings.values(), NOTHING)
+    together = (plain + tally([(loss, 1)])).loss
     return BudgetError(
         f"Data set {known.title} was released under policy {', '.join(known.spendings)}, and this request is "
         f"under policy {policy}. A release protects only the pairs that are secret under its own policy: afterwards "

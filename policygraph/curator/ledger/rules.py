@@ -1,16 +1,19 @@
 """How charges add up, when one more fits a limit, and what remains protected: exact arithmetic, no file.
 
 Owns the composition rules of the ledger. ``docs/explanation/proofs/composition.md`` proves those for sums and several policies,
-``docs/explanation/proofs/parallel-composition.md`` the one for parts of a table that no move touches together.
+``docs/explanation/proofs/parallel-composition.md`` the one for parts of a table that no move touches together, ``stretch.md`` there the one for policies
+whose graphs stretch each other, ``many-charges.md`` the one for many charges of one size.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from policygraph.errors import BudgetError, InputError, PolicyGraphError
@@ -18,8 +21,11 @@ from policygraph.exact import sqrt_down
 from policygraph.model.loss import Epsilon, EpsilonDelta, Loss, Rho, Target
 
 if TYPE_CHECKING:
+    from policygraph.distributions.pure_composition import Sizes
     from policygraph.sensitivity.coupling import MoveCover
 
+WIDEST = 1000
+"""Largest epsilon of a limit on many charges: the digits of exact composition grow with it, and beyond there is nothing left to protect."""
 MOST_RUNS = 10_000
 """Most runs of cells that a part is written with."""
 
@@ -34,6 +40,8 @@ class Spending:
         The sum of the epsilons, or None as soon as one charge is a rho, which implies no epsilon.
     rho
         The sum of the rhos, in which an epsilon counts as epsilon**2 / 2.
+    sizes
+        The epsilons, the largest first, and how many charges there are of each; those in rho count as 0.
 
     Examples
     --------
@@ -44,14 +52,17 @@ class Spending:
 
     pure: Fraction | None
     rho: Fraction
+    sizes: Sizes = ()
 
     def __add__(self, other: Spending) -> Spending:
         pure = None if self.pure is None or other.pure is None else self.pure + other.pure
-        return Spending(pure, self.rho + other.rho)
+        return Spending(pure, self.rho + other.rho, _listed([*self.sizes, *other.sizes]))
 
     def over(self, steps: int) -> Spending:
         """Give the loss between data sets ``steps`` neighbours apart (group privacy)."""
-        return Spending(None if self.pure is None else self.pure * steps, self.rho * steps * steps)
+        pure = None if self.pure is None else self.pure * steps
+        sizes = tuple((size * steps, times) for size, times in self.sizes)
+        return Spending(pure, self.rho * steps * steps, sizes)
 
     @property
     def loss(self) -> Loss | None:
@@ -64,14 +75,57 @@ class Spending:
 NOTHING = Spending(Fraction(0), Fraction(0))
 
 
+def _listed(sizes: Iterable[tuple[Fraction, int]]) -> Sizes:
+    """How many charges there are of each size, the largest first."""
+    found: Counter[Fraction] = Counter()
+    for size, times in sizes:
+        found[size] += times
+    return tuple(sorted(found.items(), reverse=True))
+
+
 def tally(charges: Iterable[tuple[Loss, int]]) -> Spending:
     """Add up losses, each with how many times it was charged."""
-    total = NOTHING
+    pure: Fraction | None = Fraction(0)
+    rho = Fraction(0)
+    sizes: list[tuple[Fraction, int]] = []
     for loss, times in charges:
-        pure = loss.value if isinstance(loss, Epsilon) else None
-        rho = loss.value * loss.value / 2 if isinstance(loss, Epsilon) else loss.value
-        total += Spending(None if pure is None else pure * times, rho * times)
-    return total
+        plain = isinstance(loss, Epsilon)
+        pure = pure + loss.value * times if plain and pure is not None else None
+        rho += (loss.value * loss.value / 2 if plain else loss.value) * times
+        sizes.append((loss.value if plain else Fraction(0), times))
+    return Spending(pure, rho, _listed(sizes))
+
+
+def largest_of(sums: Sequence[Spending]) -> Spending:
+    """The largest of some sums, in each figure; it has an epsilon if all of them have one."""
+    pure = [each.pure for each in sums if each.pure is not None]
+    return Spending(
+        max(pure) if len(pure) == len(sums) else None,
+        max(each.rho for each in sums),
+        _at_least([each.sizes for each in sums]),
+    )
+
+
+def _at_least(several: Sequence[Sizes]) -> Sizes:
+    """Charges of which there are at least as many from every size on as among any of the given ones.
+
+    Examples
+    --------
+    >>> _at_least([((3, 1), (1, 2)), ((2, 2),)])
+    ((3, 1), (2, 1), (1, 1))
+    """
+    found: list[tuple[Fraction, int]] = []
+    counts, above = [0] * len(several), 0
+    listed = sorted(
+        ((size, at, times) for at, sizes in enumerate(several) for size, times in sizes), reverse=True
+    )
+    for size, here in groupby(listed, key=lambda each: each[0]):
+        for _, at, times in here:
+            counts[at] += times
+        if max(counts) > above:
+            found.append((size, max(counts) - above))
+            above = max(counts)
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -213,8 +267,76 @@ def _largest(charges: Sequence[Posted], at: ChargedPart | None, policy: str, des
             sums.append(tally((each.loss, each.times) for each in charges if each.part in touched))
     # A loss in rho has no epsilon, and neither has a maximum over sums of which one is in rho.
     pure = [each.pure for each in sums if each.pure is not None]
-    all_pure = all(isinstance(each.loss, Epsilon) for each in charges)
-    return Spending(max(pure) if all_pure else None, max(each.rho for each in sums))
+    whole = tally((each.loss, each.times) for each in charges)
+    return Spending(
+        max(pure) if whole.pure is not None else None,
+        max(each.rho for each in sums),
+        whole.sizes,
+    )
+
+
+@lru_cache(maxsize=64)
+def stretch_between(policy: str, description: str, other: str, other_description: str) -> int | None:
+    """The most steps of the second policy between neighbours of the first; None where nothing is proved.
+
+    Parameters
+    ----------
+    policy, description, other, other_description
+        Fingerprints and descriptions as the ledger has them on record; a description that is of another policy is not used.
+
+    Notes
+    -----
+    Proved for policies without public facts, caps and strengths on tables of records over one domain, its attributes in one order, with records outside of
+    it treated alike: the record that changes walks along the other graph, and every table on the way is allowed. For units see ``units.md``, Theorem 7.
+    """
+    from policygraph.model.units import any_policy, steps_between
+
+    try:
+        if not same_cells(description, other_description):
+            return None
+        first, second = (any_policy(json.loads(text)) for text in (description, other_description))
+        known = (first.fingerprint, second.fingerprint) == (policy, other)
+        return steps_between(first, second) if known else None
+    except (PolicyGraphError, LookupError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def stretches(descriptions: Mapping[str, str]) -> dict[tuple[str, str], int] | None:
+    """The stretch of each policy over each other one; None if one of them is not proved."""
+    found: dict[tuple[str, str], int] = {}
+    for policy, text in descriptions.items():
+        for other, about in descriptions.items():
+            steps = 1 if policy == other else stretch_between(policy, text, other, about)
+            if steps is None:
+                return None
+            found[policy, other] = steps
+    return found
+
+
+def under_stretch(
+    posted: Mapping[str, Sequence[Posted]],
+    spendings: Mapping[str, Spending],
+    stretch: Mapping[tuple[str, str], int],
+) -> Spending:
+    """The largest loss of all charges for a pair that is secret under one of the policies.
+
+    A pair that is a neighbour under both policies loses what the other policy's releases come to; one that is some steps away loses so many times
+    their plain sum, parts of the table or not.
+    """
+    return largest_of(
+        [
+            sum(
+                (
+                    spendings[other]
+                    if stretch[policy, other] == 1
+                    else tally((each.loss, each.times) for each in posted[other]).over(stretch[policy, other])
+                    for other in posted
+                ),
+                NOTHING,
+            )
+            for policy in posted
+        ]
+    )
 
 
 @dataclass(frozen=True)
@@ -227,6 +349,10 @@ class Limit:
         The limit as it was set.
     certified
         For an (epsilon, delta) limit, the largest rho that is certified to keep it.
+    each, most
+        For an (epsilon, delta) limit on pure charges of at most ``each``: how many of them are certified to keep it. Then charges in rho are refused.
+    larger
+        Larger charges that are certified beside these: their sizes, the largest first, and how many there may be of each.
 
     Notes
     -----
@@ -237,11 +363,50 @@ class Limit:
 
     target: Target
     certified: Rho | None = None
+    each: Epsilon | None = None
+    most: int | None = None
+    larger: Sizes = ()
 
     @classmethod
-    def of(cls, target: Target) -> Limit:
+    def of(
+        cls, target: Target, each: Epsilon | None = None, larger: Mapping[Epsilon, int] | None = None
+    ) -> Limit:
         """Make a limit, converting an (epsilon, delta) target once and for all."""
-        return cls(target, target.to_rho() if isinstance(target, EpsilonDelta) else None)
+        if larger and each is None:
+            raise InputError(
+                "larger charges need a size of the others: expected each as well.", code="ledger.each"
+            )
+        if not isinstance(target, EpsilonDelta):
+            if each is not None:
+                raise InputError(
+                    f"a limit on charges of at most {each} needs a delta: expected a limit in (epsilon, delta).",
+                    code="ledger.each",
+                )
+            return cls(target)
+        if each is None:
+            return cls(target, target.to_rho())
+        from policygraph.distributions.pure_composition import most_charges
+
+        sizes = _checked_sizes(each, larger or {})
+        largest = sizes[0][0] if sizes else each.value
+        if not largest <= target.epsilon <= WIDEST:
+            raise InputError(
+                f"charges of up to {Epsilon(largest)} under a limit of {target}: expected none above the epsilon of the limit, and a limit of at most {WIDEST:,}.",
+                code="ledger.each",
+            )
+        most = most_charges(each.value, target.epsilon, target.delta, sizes)
+        if most < 0:
+            raise InputError(
+                f"the larger charges alone do not keep {target}: expected fewer or smaller ones.",
+                code="ledger.each",
+            )
+        return cls(target, None, each, most, sizes)
+
+    def __str__(self) -> str:
+        if self.each is None:
+            return str(self.target)
+        more = "".join(f", and {times:,} of at most {Epsilon(size)}" for size, times in self.larger)
+        return f"{self.target}, for at most {self.most:,} charges of at most {self.each} each{more}"
 
     @property
     def _rho(self) -> Fraction | None:
@@ -263,6 +428,13 @@ class Limit:
         BudgetError
             If a rho meets a pure limit.
         """
+        if self.each is not None and spending.pure is None:
+            raise BudgetError(
+                f"The limit of this data set is for pure charges of at most {self.each} each, and a zCDP loss (rho, Gaussian noise) is not one. Use "
+                "Laplace noise with an epsilon, or set a limit without --each.",
+                code="budget.kind",
+                limit=self.target,
+            )
         if isinstance(self.target, Epsilon) and spending.pure is None:
             raise BudgetError(
                 f"The limit of this data set is pure ({self.target}), and a zCDP loss (rho, Gaussian noise) "
@@ -277,7 +449,39 @@ class Limit:
         self.require_comparable(spending)
         if self._pure is not None and spending.pure is not None and spending.pure <= self._pure:
             return True
+        if self.each is not None and spending.pure is not None and self._taken(spending) <= 1:
+            return True
         return self._rho is not None and spending.rho <= self._rho
+
+    def _slots(self) -> Sizes:
+        """How many charges there may be, by size."""
+        return () if self.each is None else (*self.larger, (self.each.value, self.most or 0))
+
+    def _taken(self, spending: Spending) -> Fraction:
+        """The share of the allowed charges that is taken; at most 1 if and only if each charge has a place of its own that is large enough.
+
+        There are places for all charges if from every size on there are at least as many places as charges (Hall), and it is enough to look
+        at the sizes of charges.
+        """
+        slots = self._slots()
+        share, charges = Fraction(0), 0
+        for size, times in spending.sizes:
+            charges += times
+            places = sum(many for slot, many in slots if slot >= size)
+            share = max(share, Fraction(charges, places) if places else Fraction(charges + 1))
+        return share
+
+    def used(self, spending: Spending) -> Fraction:
+        """The share of the limit that charges of this sum take, by the rule that leaves most."""
+        self.require_comparable(spending)
+        shares = []
+        if self._pure is not None and spending.pure is not None:
+            shares.append(spending.pure / self._pure)
+        if self._rho is not None:
+            shares.append(spending.rho / self._rho)
+        if self.each is not None and spending.pure is not None:
+            shares.append(self._taken(spending))
+        return min(shares)
 
     def spent(self, spending: Spending) -> Target | None:
         """State a sum in the kind of the limit, or None for nothing."""
@@ -296,7 +500,7 @@ class Limit:
             best = min(best, self.target.epsilon)
         return EpsilonDelta(best, self.target.delta)
 
-    def left(self, spending: Spending, kind: type[Loss] | None = None) -> Loss | None:
+    def left(self, spending: Spending, kind: type[Loss] | None = None, steps: int = 1) -> Loss | None:
         """Give the largest loss of a kind that still fits, or None if nothing does.
 
         Parameters
@@ -305,20 +509,46 @@ class Limit:
             What has been charged.
         kind
             ``Epsilon`` or ``Rho``; by default ``Epsilon`` for a pure limit and ``Rho`` for the others.
+        steps
+            How many times its loss a charge counts at most.
         """
         self.require_comparable(spending)
         if kind is None:
-            kind = Epsilon if isinstance(self.target, Epsilon) else Rho
+            kind = Epsilon if isinstance(self.target, Epsilon) or self.each is not None else Rho
         if kind is Rho:
             self.require_comparable(Spending(None, spending.rho))
         rho = Fraction(0) if self._rho is None else max(self._rho - spending.rho, Fraction(0))
         if kind is Rho:
-            return Rho.at_most(rho) if rho > 0 else None
+            return Rho.at_most(rho / steps**2) if rho > 0 else None
         pure = Fraction(0)
         if self._pure is not None and spending.pure is not None:
             pure = self._pure - spending.pure
-        best = max(pure, sqrt_down(2 * rho))
+        if spending.pure is not None:
+            fitting = [
+                size for size, _ in self._slots() if self._taken(spending + tally([(Epsilon(size), 1)])) <= 1
+            ]
+            pure = max([pure, *fitting])
+        best = max(pure, sqrt_down(2 * rho)) / steps
         return Epsilon.at_most(best) if best > 0 else None
+
+
+def _checked_sizes(each: Epsilon, larger: Mapping[Epsilon, int]) -> Sizes:
+    """Sizes and numbers of larger charges, the largest first."""
+    from policygraph.distributions.pure_composition import OUTCOMES, outcomes
+
+    for loss, times in larger.items():
+        if not isinstance(loss, Epsilon) or loss.value <= each.value or type(times) is not int or times < 1:
+            raise InputError(
+                f"larger charges {times!r} times {loss}: expected sizes above {each}, and how many of each, from 1 on.",
+                code="ledger.each",
+            )
+    sizes = _listed((loss.value, times) for loss, times in larger.items())
+    if outcomes(sizes) > OUTCOMES:
+        raise InputError(
+            f"the larger charges can fall in {outcomes(sizes):,} ways: expected at most {OUTCOMES:,}. Give fewer of them, or fewer sizes.",
+            code="ledger.each",
+        )
+    return sizes
 
 
 Stretch = Mapping[tuple[str, str], int | None]
@@ -410,8 +640,7 @@ def state(
     union = None
     if per_pair and len(per_pair) == len(spendings):
         # Every sum ranges over all policies, so either all of them are pure or none is.
-        pure = [part.pure for part in per_pair if part.pure is not None]
-        union = Spending(max(pure) if pure else None, max(part.rho for part in per_pair)).loss
+        union = largest_of(per_pair).loss
     losses = {policy: spending.loss for policy, spending in spendings.items()}
     shares = {policy: loss for policy, loss in losses.items() if loss is not None}
     return Statement(dataset, name, limit, shares, total.loss, union)

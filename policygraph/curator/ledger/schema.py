@@ -3,7 +3,8 @@
 Owns the layout (``VERSION``), its verification, and :func:`upgrade`; gets an open connection from ``store`` (a file) or ``server``.
 
 Entries and marks are append-only. An entry is a limit or a charge; a mark says what a data set is called, how a policy reads,
-which cells a charge is for, which key it waits with, and which release it was completed with. Each carries a digest over its own content and
+which cells a charge is for, who made an entry and what for, which account is inside which, what is reserved, which key a charge waits with, and
+which release it was completed with. Each carries a digest over its own content and
 the digest before it, and the head says how many of each there are and how they end, under the key of the ledger: a changed, reordered, added or
 missing line is noticed. The seals guard against accidents and careless hands, not against an owner who
 rewrites the whole file or brings back an old copy: a ledger is only as honest as its keeper.
@@ -31,11 +32,22 @@ class Connection(Protocol):
 
 
 APPLICATION_ID = 0x50474C44
-VERSION = 4
-OLD = (2, 3)
+VERSION = 5
+OLD = (2, 3, 4)
 """Layouts that :func:`upgrade` reads."""
 CHUNK = 1 << 24
 """Bytes of a release in one row: one value of the file cannot hold more than some 10^9."""
+APPEND_ONLY = (
+    "entries",
+    "stored",
+    "chunks",
+    "parts",
+    "details",
+    "parents",
+    "reservations",
+    "closings",
+    "marks",
+)
 ENTRY_COLUMNS = (
     "number, what, dataset, policy, loss, certified, request, content, composed, note, time, version, seal"
 )
@@ -64,10 +76,18 @@ TABLES = (
         PRIMARY KEY (number, place))""",
     """CREATE TABLE parts (
         number INTEGER PRIMARY KEY REFERENCES entries (number), reading TEXT NOT NULL, cells TEXT NOT NULL)""",
+    """CREATE TABLE details (number INTEGER PRIMARY KEY REFERENCES entries (number), content TEXT NOT NULL)""",
+    """CREATE TABLE parents (
+        dataset TEXT PRIMARY KEY NOT NULL REFERENCES datasets (dataset),
+        parent TEXT NOT NULL REFERENCES datasets (dataset), kind TEXT NOT NULL CHECK (kind IN ('share', 'group')))""",
+    """CREATE TABLE reservations (
+        number INTEGER PRIMARY KEY, dataset TEXT NOT NULL REFERENCES datasets (dataset),
+        loss TEXT NOT NULL, until TEXT, content TEXT NOT NULL, time TEXT NOT NULL)""",
+    """CREATE TABLE closings (number INTEGER PRIMARY KEY REFERENCES reservations (number), content TEXT NOT NULL, time TEXT NOT NULL)""",
     """CREATE TABLE keys (number INTEGER PRIMARY KEY REFERENCES entries (number), key BLOB NOT NULL)""",
     """CREATE TABLE marks (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
-        what TEXT NOT NULL CHECK (what IN ('dataset', 'policy', 'part', 'key', 'release')),
+        what TEXT NOT NULL CHECK (what IN ('dataset', 'policy', 'part', 'detail', 'parent', 'reservation', 'closing', 'key', 'release')),
         subject TEXT NOT NULL, digest TEXT NOT NULL, seal TEXT NOT NULL)""",
     """CREATE TABLE head (
         only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
@@ -79,13 +99,20 @@ TABLES = (
     *(
         f"""CREATE TRIGGER {table}_{verb.lower()} BEFORE {verb} ON {table}
         BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"""
-        for table in ("entries", "stored", "chunks", "parts", "marks")
+        for table in APPEND_ONLY
         for verb in ("UPDATE", "DELETE")
     ),
 )
 
 
-_SINCE_3 = ("stored", "chunks", "parts", "keys", "marks", "head")
+_SINCE = {
+    3: ("stored", "chunks", "keys", "marks", "head"),
+    4: ("parts",),
+    5: ("details", "parents", "reservations", "closings"),
+}
+"""Tables that a layout brought."""
+_MARKS = {3: "'policy', 'key'", 4: "'policy', 'part', 'key'"}
+"""What the marks of an older layout could say, in the middle of their condition."""
 _RELEASES = (
     """CREATE TABLE releases (
         number INTEGER PRIMARY KEY REFERENCES entries (number),
@@ -215,6 +242,36 @@ def erase_key(connection: Connection, number: int) -> None:
     connection.execute("DELETE FROM keys WHERE number = ?", (number,))
 
 
+def put_detail(connection: Connection, number: int, content: str) -> None:
+    """Keep beside an entry who made it, what for, until when, and from which reservation, in the transaction of the entry."""
+    connection.execute("INSERT INTO details VALUES (?, ?)", (number, content))
+    mark(connection, "detail", str(number), content)
+
+
+def put_parent(connection: Connection, dataset: str, parent: str, kind: str) -> None:
+    """Put an account inside another, for good."""
+    connection.execute("INSERT INTO parents VALUES (?, ?, ?)", (dataset, parent, kind))
+    mark(connection, "parent", dataset, parent, kind)
+
+
+def put_reservation(
+    connection: Connection, dataset: str, loss: str, until: str | None, content: str, time: str
+) -> int:
+    """Enter a reservation; give its number."""
+    (last,) = connection.execute("SELECT max(number) FROM reservations").fetchone()
+    number = (last or 0) + 1
+    line = (dataset, loss, until, content, time)
+    connection.execute("INSERT INTO reservations VALUES (?, ?, ?, ?, ?, ?)", (number, *line))
+    mark(connection, "reservation", str(number), *line)
+    return number
+
+
+def put_closing(connection: Connection, number: int, content: str, time: str) -> None:
+    """Enter that a reservation was given back."""
+    connection.execute("INSERT INTO closings VALUES (?, ?, ?)", (number, content, time))
+    mark(connection, "closing", str(number), content, time)
+
+
 def store_release(connection: Connection, number: int, body: bytes, time: str | None = None) -> None:
     """Put a release beside its charge, piece by piece, and erase its key."""
     when, digest = time or now(), hashlib.sha256(body).hexdigest()
@@ -267,11 +324,12 @@ def append(
     request: str | None = None,
     content: str | None = None,
     composed: bool = False,
+    time: str | None = None,
 ) -> tuple[int, str, str]:
     """Add a sealed entry inside a transaction of the caller; return its number, time and seal."""
     last = connection.execute("SELECT number, seal FROM entries ORDER BY number DESC LIMIT 1").fetchone()
     number, previous = (last[0] + 1, last[1]) if last else (1, _first_seal(connection))
-    time = now()
+    time = time or now()
     line = (
         number, what, dataset, policy, loss, certified, request, content, int(composed), note, time, __version__
     )  # fmt: skip
@@ -299,6 +357,15 @@ def verify(connection: Connection, structure: Iterator[str] | None = None) -> No
     _refuse(_faults(connection, VERSION) if structure is None else _faults_on_server(connection, structure))
 
 
+def verify_old(connection: Connection) -> None:
+    """Check a ledger of layout 4 on a server before it is brought to the present layout."""
+    _refuse(
+        fault
+        for faults in (_faults_of_entries(connection), _faults_of_content(connection, 4))
+        for fault in faults
+    )
+
+
 def _faults_on_server(connection: Connection, structure: Iterator[str]) -> Iterator[str]:
     found = list(structure)
     if found or connection.execute("SELECT count(*) FROM ledger").fetchone() != (1,):
@@ -321,14 +388,20 @@ def _refuse(found: Iterator[str]) -> None:
 
 def _tables(version: int) -> list[str]:
     """The statements that made a file of a layout."""
-    if version == VERSION:
-        return list(TABLES)
+    later = _brought_after(version)
     kept = [
-        sql.replace("'policy', 'part', 'key'", "'policy', 'key'")
+        sql.replace("'policy', 'part', 'detail', 'parent', 'reservation', 'closing', 'key'", _MARKS[version])
+        if version in _MARKS
+        else sql
         for sql in TABLES
-        if not _is_of(sql, ("parts",) if version == 3 else _SINCE_3)
+        if not _is_of(sql, later)
     ]
-    return kept if version == 3 else [*kept, *_RELEASES]
+    return [*kept, *_RELEASES] if version == 2 else kept
+
+
+def _brought_after(version: int) -> list[str]:
+    """Tables that a layout does not have."""
+    return [name for since, names in _SINCE.items() if since > version for name in names]
 
 
 def _is_of(statement: str, tables: Sequence[str]) -> bool:
@@ -368,11 +441,11 @@ def _faults(connection: Connection, version: int) -> Iterator[str]:
             if not isinstance(body, bytes) or hashlib.sha256(body).hexdigest() != digest:
                 yield f"the release of charge {number} is damaged"
         return
-    yield from _faults_of_content(connection, parts=version == VERSION)
+    yield from _faults_of_content(connection, version)
 
 
-def _faults_of_content(connection: Connection, parts: bool = True) -> Iterator[str]:
-    yield from _faults_of_marks(connection, parts=parts)
+def _faults_of_content(connection: Connection, version: int = VERSION) -> Iterator[str]:
+    yield from _faults_of_marks(connection, version)
     fault = check_head(connection)
     if fault is not None:
         yield fault
@@ -382,7 +455,8 @@ def upgrade(connection: sqlite3.Connection, version: int) -> None:
     """Check a file of a layout before as its own version did, and bring it to the present one, in a transaction of the caller.
 
     Since layout 3 names, policies and releases are under seal, releases are kept in pieces, and charges keep their keys. Since layout 4
-    a charge may be for a part of the table; those before are for all cells.
+    a charge may be for a part of the table; those before are for all cells. Since layout 5 accounts may be inside others, entries say who made them
+    and what for, and losses may be reserved.
 
     Raises
     ------
@@ -392,7 +466,7 @@ def upgrade(connection: sqlite3.Connection, version: int) -> None:
     _refuse(_faults(connection, version))
     if version == 2:
         for statement in TABLES:
-            if _is_of(statement, _SINCE_3):
+            if _is_of(statement, _brought_after(2)):
                 connection.execute(statement)
         for dataset, name in connection.execute(
             "SELECT dataset, name FROM datasets ORDER BY dataset"
@@ -414,7 +488,7 @@ def upgrade(connection: sqlite3.Connection, version: int) -> None:
         marks = connection.execute("SELECT number, what, subject, digest, seal FROM marks").fetchall()
         connection.execute("DROP TABLE marks")
         for statement in TABLES:
-            if _is_of(statement, ("parts", "marks")):
+            if _is_of(statement, [*_brought_after(version), "marks"]):
                 connection.execute(statement)
         connection.executemany("INSERT INTO marks VALUES (?, ?, ?, ?, ?)", marks)
     connection.execute(f"PRAGMA user_version = {VERSION}")
@@ -440,8 +514,18 @@ def _faults_of_entries(connection: Connection) -> Iterator[str]:
         previous = row[-1]
 
 
-def _faults_of_marks(connection: Connection, parts: bool = True) -> Iterator[str]:
-    """Walk the chain of marks, and compare names, policies, parts, keys and releases with what it says of them."""
+_BESIDE = (
+    (4, "part", "number, reading, cells", "parts"),
+    (5, "detail", "number, content", "details"),
+    (5, "parent", "dataset, parent, kind", "parents"),
+    (5, "reservation", "number, dataset, loss, until, content, time", "reservations"),
+    (5, "closing", "number, content, time", "closings"),
+)
+"""Since which layout, what a mark calls it, and where it is: first what it is known by, then what is under seal."""
+
+
+def _faults_of_marks(connection: Connection, version: int = VERSION) -> Iterator[str]:
+    """Walk the chain of marks, and compare names, policies, parts, details, accounts, reservations, keys and releases with what it says of them."""
     sealed: dict[tuple[str, str], str] = {}
     previous = ""
     rows = connection.execute("SELECT number, what, subject, digest, seal FROM marks ORDER BY number")
@@ -458,8 +542,10 @@ def _faults_of_marks(connection: Connection, parts: bool = True) -> Iterator[str
         there["dataset", dataset] = (name,)
     for policy, description in connection.execute("SELECT policy, description FROM policies"):
         there["policy", policy] = (description,)
-    for number, *part in connection.execute("SELECT number, reading, cells FROM parts") if parts else ():
-        there["part", str(number)] = part
+    for since, what, columns, table in _BESIDE:
+        if version >= since:
+            for subject, *content in connection.execute(f"SELECT {columns} FROM {table}"):
+                there[what, str(subject)] = content
     for number, key in connection.execute("SELECT number, key FROM keys"):
         there["key", str(number)] = (key_digest(key) if isinstance(key, bytes) else None,)
     for number, *stored in connection.execute("SELECT number, time, bytes, digest FROM stored"):
@@ -470,6 +556,10 @@ def _faults_of_marks(connection: Connection, parts: bool = True) -> Iterator[str
         "dataset": "the name of data set",
         "policy": "policy",
         "part": "the part of charge",
+        "detail": "the detail of entry",
+        "parent": "the place of account",
+        "reservation": "reservation",
+        "closing": "the end of reservation",
         "key": "the key of charge",
     }
     for what, subject in sorted({*there, *expected}, key=str):

@@ -15,7 +15,14 @@ from functools import cached_property
 from typing import Any, TypeGuard
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
-from policygraph.curator.ledger.schema import APPLICATION_ID, VERSION, Connection, fill
+from policygraph.curator.ledger.schema import (
+    APPEND_ONLY,
+    APPLICATION_ID,
+    VERSION,
+    Connection,
+    fill,
+    verify_old,
+)
 from policygraph.curator.ledger.store import ASKING_SECONDS, BUSY_SECONDS, GUARD, not_asked
 from policygraph.errors import InputError, LedgerError
 
@@ -24,7 +31,9 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 CONNECT_SECONDS = 10
 """How long a server may take to answer a call for a connection; a limit of the network, on which no result depends."""
 
-_ENTRY = "REFERENCES entries (number)"
+_ENTRY, _ACCOUNT = "REFERENCES entries (number)", "REFERENCES datasets (dataset)"
+_MARKED = "CHECK (what IN ('dataset', 'policy', 'part', 'detail', 'parent', 'reservation', 'closing', 'key', 'release'))"
+_SINCE_5 = ("details", "parents", "reservations", "closings")
 COLUMNS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "layout": (("application", "bigint", "PRIMARY KEY"), ("version", "bigint", "NOT NULL")),
     "ledger": (
@@ -67,10 +76,29 @@ COLUMNS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("reading", "text", "NOT NULL"),
         ("cells", "text", "NOT NULL"),
     ),
+    "details": (("number", "bigint", f"PRIMARY KEY {_ENTRY}"), ("content", "text", "NOT NULL")),
+    "parents": (
+        ("dataset", "text", f"PRIMARY KEY {_ACCOUNT}"),
+        ("parent", "text", f"NOT NULL {_ACCOUNT}"),
+        ("kind", "text", "NOT NULL CHECK (kind IN ('share', 'group'))"),
+    ),
+    "reservations": (
+        ("number", "bigint", "PRIMARY KEY"),
+        ("dataset", "text", f"NOT NULL {_ACCOUNT}"),
+        ("loss", "text", "NOT NULL"),
+        ("until", "text", ""),
+        ("content", "text", "NOT NULL"),
+        ("time", "text", "NOT NULL"),
+    ),
+    "closings": (
+        ("number", "bigint", "PRIMARY KEY REFERENCES reservations (number)"),
+        ("content", "text", "NOT NULL"),
+        ("time", "text", "NOT NULL"),
+    ),
     "keys": (("number", "bigint", f"PRIMARY KEY {_ENTRY}"), ("key", "bytea", "NOT NULL")),
     "marks": (
         ("number", "bigint", "PRIMARY KEY"),
-        ("what", "text", "NOT NULL CHECK (what IN ('dataset', 'policy', 'part', 'key', 'release'))"),
+        ("what", "text", f"NOT NULL CONSTRAINT marks_what_check {_MARKED}"),
         ("subject", "text", "NOT NULL"),
         ("digest", "text", "NOT NULL"),
         ("seal", "text", "NOT NULL"),
@@ -92,7 +120,6 @@ INDEXES = (
     "CREATE INDEX entries_by_content ON entries (content)",
 )
 BYTEWISE = 'COLLATE pg_catalog."C"'
-APPEND_ONLY = ("entries", "stored", "chunks", "parts", "marks")
 REFUSAL = " BEGIN RAISE EXCEPTION 'the ledger is append-only'; END "
 
 
@@ -298,22 +325,37 @@ class ServerStore:
     def _create(self, db: Wire) -> None:
         db.execute(f'CREATE SCHEMA "{self.schema}"')
         db.execute(f'SET LOCAL search_path TO "{self.schema}", pg_catalog, pg_temp')
-        for table, columns in COLUMNS.items():
-            listed = ", ".join(
-                " ".join((name, kind, BYTEWISE if kind == "text" else "", rule))
-                for name, kind, rule in columns
-            )
-            db.execute(f"CREATE TABLE {table} ({listed})")
+        for table in COLUMNS:
+            _create_table(db, table)
         for statement in INDEXES:
             db.execute(statement)
         db.execute(f"CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $${REFUSAL}$$")
         for table in APPEND_ONLY:
-            db.execute(
-                f"CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION refuse()"
-            )
-            db.execute(f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER append_only")
+            _guard(db, table)
         db.execute("INSERT INTO layout VALUES (?, ?)", (APPLICATION_ID, VERSION))
         fill(db)
+
+    def _upgrade(self, db: Wire) -> None:
+        """Bring a ledger of layout 4 to the present one, in the transaction of the caller; only the owner of the schema can."""
+        db.execute("LOCK TABLE ledger IN EXCLUSIVE MODE")
+        # Another process may have done it while this one waited.
+        if db.execute("SELECT version FROM layout").fetchall() != [(4,)]:
+            return
+        if list(self.faults(db, without=_SINCE_5)):
+            raise LedgerError(
+                f"Ledger {self}: it is damaged: its tables are not those of a ledger. It was not changed.",
+                code="ledger.damaged",
+                path=str(self),
+            )
+        verify_old(db)
+        db.execute(f'SET LOCAL search_path TO "{self.schema}", pg_catalog, pg_temp')
+        for table in _SINCE_5:
+            _create_table(db, table)
+            _guard(db, table)
+        db.execute("ALTER TABLE marks DROP CONSTRAINT marks_what_check")
+        db.execute(f"ALTER TABLE marks ADD CONSTRAINT marks_what_check {_MARKED}")
+        db.execute("UPDATE layout SET version = ?", (VERSION,))
+        db.execute(f'SET LOCAL search_path TO pg_catalog, "{self.schema}", pg_temp')
 
     def _check_layout(self, db: Wire) -> None:
         found = self._columns(db).get("layout")
@@ -326,7 +368,9 @@ class ServerStore:
                 path=str(self),
             )
         ((version,),) = db.execute(f'SELECT version FROM "{self.schema}".layout').fetchall()
-        if version != VERSION:
+        if version == 4:
+            self._upgrade(db)
+        elif version != VERSION:
             raise LedgerError(
                 f"Ledger {self}: layout {version}, expected {VERSION}. It was not changed. Use the version of policygraph that wrote it.",
                 code="ledger.version",
@@ -369,16 +413,20 @@ class ServerStore:
         rows = db.execute("SELECT application, version FROM layout").fetchall()
         return list(rows[0]) if len(rows) == 1 else []
 
-    def faults(self, db: Connection) -> Iterator[str]:
+    def faults(self, db: Connection, without: Sequence[str] = ()) -> Iterator[str]:
         """Compare tables, columns and guards with those of a ledger; the seals are checked elsewhere."""
-        expected = {table: [(name, kind) for name, kind, _ in columns] for table, columns in COLUMNS.items()}
+        expected = {
+            table: [(name, kind) for name, kind, _ in columns]
+            for table, columns in COLUMNS.items()
+            if table not in without
+        }
         guards = db.execute(
             "SELECT c.relname, t.tgtype, t.tgenabled, p.prosrc FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid "
             "JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_proc p ON p.oid = t.tgfoid WHERE n.nspname = ? AND NOT t.tgisinternal",
             (self.schema,),
         ).fetchall()
         # Before (2), delete (8), update (16), truncate (32), for each statement.
-        wanted = {(table, 58, "A", REFUSAL) for table in APPEND_ONLY}
+        wanted = {(table, 58, "A", REFUSAL) for table in APPEND_ONLY if table not in without}
         if (
             self._columns(db) != expected
             or {
@@ -401,9 +449,29 @@ class ServerStore:
             found.setdefault(table, []).append((column, kind))
         return found
 
+    def login(self, db: Connection) -> str:
+        """The user as the server knows it."""
+        return str(db.execute("SELECT session_user").fetchone()[0])
+
     def room(self, size: int) -> ServerRoom:
         """Room for a release of some bytes."""
         return ServerRoom(size)
+
+
+def _create_table(db: Wire, table: str) -> None:
+    listed = ", ".join(
+        " ".join((name, kind, BYTEWISE if kind == "text" else "", rule))
+        for name, kind, rule in COLUMNS[table]
+    )
+    db.execute(f"CREATE TABLE {table} ({listed})")
+
+
+def _guard(db: Wire, table: str) -> None:
+    """Let a table be added to only."""
+    db.execute(
+        f"CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION refuse()"
+    )
+    db.execute(f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER append_only")
 
 
 _LOST = (

@@ -306,6 +306,9 @@ class FileStore:
         finally:
             lock.close()
 
+    def login(self, db: Connection) -> None:
+        """A file knows nobody."""
+
     def room(self, size: int) -> Room:
         """Hold room on the disk for a release of some bytes."""
         return Room(self.path, size)

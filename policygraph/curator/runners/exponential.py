@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from itertools import accumulate
+
 import numpy as np
 
 from policygraph.curator.histogram import Histogram, Ints
@@ -30,19 +33,38 @@ def draw(ready: TableNoise | ChainNoise, data: Histogram, rng: Rng, n: int) -> I
 
 
 def along_chain(ready: ChainNoise, data: Histogram, rng: Rng, n: int) -> Ints:
-    """Return the answers of n tables that are drawn count by count, each given the sum of those before it."""
+    """Return the answers of n tables: first the distance from the true table is drawn, then one of the tables at this distance, count by count."""
     truth = ready.transfer.counts(data.vector())
-    if sum(truth) != ready.transfer.total:
+    if not ready.transfer.fits(truth):
         raise InputError("the table is none of those that fit the public facts.", code="exponential.table")
-    steps = TableChain(ready.transfer, tuple(truth), ready.rate)
-    counts, before = np.zeros((n, len(truth)), dtype=np.int64), np.zeros(n, dtype=np.int64)
+    chain = TableChain(ready.transfer, tuple(truth))
+    left = InversionTable(ready.distances_from(chain), limit=len(chain.layers)).draw(n, rng).tolist()
+    counts, states = np.zeros((n, len(truth)), dtype=np.int64), [0] * n
     for step in range(len(truth)):
-        for state in np.unique(before).tolist():
-            mine = np.flatnonzero(before == state)
-            most = steps.most(step, state)
-            counts[mine, step] = InversionTable(steps.next(step, state), limit=most + 1).draw(mine.size, rng)
-        before += counts[:, step]
+        places: dict[tuple[int, int], list[int]] = {}
+        for at, place in enumerate(zip(states, left, strict=True)):
+            places.setdefault(place, []).append(at)
+        for (state, rest), mine in places.items():
+            ways = chain.ways(step, state, rest)
+            ends = list(accumulate(number for *_, number in ways))
+            for at, ticket in zip(mine, below(ends[-1], len(mine), rng), strict=True):
+                counts[at, step], states[at], left[at], _ = ways[bisect_right(ends, ticket)]
     return np.stack([ready.query.answer(table) for table in ready.transfer.tables(counts)])
+
+
+def below(limit: int, n: int, rng: Rng) -> list[int]:
+    """Return n exactly uniform integers from 0 to limit - 1, of any size."""
+    if limit <= 1 << 63:
+        found: list[int] = uniform(limit, n, rng).tolist()
+        return found
+    words = -(-limit.bit_length() // 64) + 1
+    last = (1 << 64 * words) // limit * limit
+    out: list[int] = []
+    while len(out) < n:
+        made = int.from_bytes(fetch(rng, words).astype("<u8").tobytes(), "little")
+        if made < last:
+            out.append(made % limit)
+    return out
 
 
 def uniform(below: int, n: int, rng: Rng) -> Ints:

@@ -32,6 +32,7 @@ from policygraph.transforms.cuboids.costs import block_precisions, known_blocks
 from policygraph.transforms.cuboids.lattice import Family, Floats, Lattice
 
 Method = Literal["least-squares", "least-absolute", "least-maximum"]
+Nonnegative = bool | Literal["nearest"]
 
 GRID_BITS = 20
 """Non-negative tables are multiples of 2 to the minus this, so that their sums are exact."""
@@ -47,7 +48,7 @@ class Finish:
     consistency
         ``"least-squares"``, ``"least-absolute"``, ``"least-maximum"``, or None: tables need not agree.
     nonnegative
-        No count is negative.
+        No count is negative; ``"nearest"``: the tables are the nearest non-negative ones in the norm of the noise, whatever the noisy numbers say of smoother ones.
     whole
         All counts are whole numbers.
     offset
@@ -64,7 +65,7 @@ class Finish:
     """
 
     consistency: Method | None = "least-squares"
-    nonnegative: bool = False
+    nonnegative: Nonnegative = False
     whole: bool = False
     offset: Fraction | None = None
 
@@ -75,13 +76,19 @@ class Finish:
                 code="cubes.consistency",
                 value=self.consistency,
             )
-        for option in ("nonnegative", "whole"):
-            if not isinstance(getattr(self, option), bool):
+        for option, more in (("nonnegative", ["nearest"]), ("whole", [])):
+            given = getattr(self, option)
+            if not isinstance(given, bool) and given not in more:
                 raise InputError(
-                    f"{option}={getattr(self, option)!r}: expected True or False.",
+                    f"{option}={given!r}: expected True or False{', or ' * bool(more)}{''.join(map(repr, more))}.",
                     code="cubes.wish",
-                    value=getattr(self, option),
+                    value=given,
                 )
+        if self.nearest and self.consistency != "least-squares":
+            raise InputError(
+                f"nonnegative='nearest' with consistency={self.consistency!r}: expected least squares, whose norm says what is near.",
+                code="cubes.consistency",
+            )
         if self.consistency is None and (self.nonnegative or self.whole or self.offset is not None):
             raise InputError(
                 "consistency=None with nonnegative, whole or offset: expected a consistency, since these are made on one finest table.",
@@ -102,6 +109,11 @@ class Finish:
             )
 
     @property
+    def nearest(self) -> bool:
+        """Whether non-negative tables are the nearest ones in the norm of the noise and nothing else."""
+        return self.nonnegative == "nearest"
+
+    @property
     def agrees(self) -> bool:
         """Whether the published tables agree with each other."""
         return self.consistency is not None
@@ -117,7 +129,9 @@ class Finish:
         if self.consistency is None:
             return "without consistency"
         said = [] if self.consistency == "least-squares" else [str(self.consistency)]
-        said += ["non-negative"] * self.nonnegative + ["whole"] * self.whole
+        said += (
+            ["non-negative"] * bool(self.nonnegative) + ["nearest"] * self.nearest + ["whole"] * self.whole
+        )
         return " ".join(said + ([f"offset {self.offset}"] if self.offset is not None else []))
 
     def to_json(self) -> dict[str, Any]:
@@ -150,7 +164,11 @@ class Finish:
             "least-maximum": "The published tables have the least largest deviation from the noisy numbers",
         }[self.consistency]
         if self.nonnegative and self.consistency == "least-squares":
-            made = "The published tables are non-negative and near to the least-squares estimates, in a distance that counts the noise and the published cells alike"
+            made = (
+                "The published tables are the non-negative ones nearest to the least-squares estimates in the norm of the noise"
+                if self.nearest
+                else "The published tables are non-negative and near to the least-squares estimates, in a distance that counts the noise and the published cells alike"
+            )
         lines = [
             f"{made}; they agree with each other and with the exact tables to the last bit."
             + ("" if self.nonnegative else " Counts may be negative.")
@@ -236,7 +254,7 @@ def finished(
     masks = [lattice.mask(names) for names in choice.sets]
     fitted = fit(lattice, choice, measured, published, known)
     if not needs_finest(finish, lattice, [*masks, *published], list(known), facts):
-        return _local(lattice, choice, measured, published, known, variance, fitted, smoothing)
+        return _local(finish, lattice, choice, measured, published, known, variance, fitted, smoothing)
     # The total alone is a table without attributes, which programs cannot be written over: one attribute more does no harm.
     top = finest(lattice, [*masks, *published]) or 1
     inside: dict[int, Floats] = {}
@@ -246,7 +264,14 @@ def finished(
     held = [fact for fact in facts if lattice.computable(fact.mask, of=top)]
     if finish.consistency != "least-squares":
         x = program_cells(
-            finish.consistency, lattice, top, choice, measured, inside, held, nonnegative=finish.nonnegative
+            finish.consistency,
+            lattice,
+            top,
+            choice,
+            measured,
+            inside,
+            held,
+            nonnegative=bool(finish.nonnegative),
         )
     elif finish.nonnegative:
         return _of_finest(
@@ -306,6 +331,7 @@ def _precisions(
 
 
 def _local(
+    finish: Finish,
     lattice: Lattice,
     choice: Choice,
     measured: Mapping[int, Any],
@@ -320,7 +346,9 @@ def _local(
     family = Family(lattice, [*masks, *published])
     tables = fit(lattice, choice, measured, lattice.maximal([*masks, *published]), known)
     precisions, fixed = _precisions(lattice, choice, family, known, variance)
-    made = nonnegative_tables(family, precisions, fixed, tables, published, smoothing=smoothing)
+    made = nonnegative_tables(
+        family, precisions, fixed, tables, published, smoothing=smoothing, nearest=finish.nearest
+    )
     out = Family(lattice, published)
     exact = below_known(lattice, known)
     tops = lattice.maximal(published)
@@ -377,7 +405,15 @@ def _of_finest(
         if np.any(empty):
             closed[mask] = empty
     near = nonnegative_tables(
-        family, precisions, fixed, tables, published, closed, rough=True, smoothing=smoothing
+        family,
+        precisions,
+        fixed,
+        tables,
+        published,
+        closed,
+        rough=True,
+        smoothing=smoothing,
+        nearest=finish.nearest,
     )
     aims = {mask: near.tables[mask] for mask in family.masks.tolist()}
     x = nonnegative_cells(lattice, top, aims, inside, facts)

@@ -22,9 +22,11 @@ from policygraph.estimation.cubes.errors import joint_ranges, published_errors, 
 from policygraph.estimation.cubes.finish import Finish, cell_factors
 from policygraph.estimation.errors import Seen
 from policygraph.model.domain import Domain, Label
-from policygraph.model.policy import Policy
+from policygraph.model.grouped import records_of
 from policygraph.model.queries.cuboids import CuboidQuery
-from policygraph.release.release import METADATA, Errors, Release, Table, _free, read_errors, share_of
+from policygraph.model.units import any_policy
+from policygraph.release.release import METADATA, Errors, Release, Table, read_errors, share_of
+from policygraph.release.sheets import free
 from policygraph.transforms.cuboids.choose import Choice
 from policygraph.transforms.cuboids.lattice import Floats, Lattice
 
@@ -76,7 +78,7 @@ def part_of(name: str, columns: Sequence[str], height: int, finish: Finish, erro
     }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CubeRelease(Release):
     """Noisy cuboids with all that is needed to use and to check them.
 
@@ -142,7 +144,7 @@ class CubeRelease(Release):
         if not self.finish.agrees:
             return []
         masks = [self.lattice.mask(names) for names in self.choice.sets] + list(self._places)
-        found = facts_of(self.lattice, cast("Policy", self.policy))
+        found = facts_of(self.lattice, records_of(self.policy))
         return visible(self.lattice, found, masks, together=not self.finish.plain)
 
     def variance(self, *names: str) -> float | Floats:
@@ -309,7 +311,7 @@ class CubeRelease(Release):
             return made
         shown = self.tables if table is None else (self._find(table),)
         picked = [e for t, e in zip(self.tables, self.estimates, strict=True) if any(t is s for s in shown)]
-        return made.append_column(_free(ESTIMATE, self._attributes), to_arrow(np.concatenate(picked)))
+        return made.append_column(free(ESTIMATE, self._attributes), to_arrow(np.concatenate(picked)))
 
     @property
     def _attributes(self) -> list[str]:
@@ -318,11 +320,11 @@ class CubeRelease(Release):
     @classmethod
     def of_table(cls, table: Any, record: Mapping[str, Any]) -> CubeRelease:
         """Make a release from the columns of its file and its record."""
-        domain = cast("Domain", Policy.from_spec(dict(record["policy"])).domain)
+        domain = cast("Domain", any_policy(dict(record["policy"])).domain)
         names = list(dict.fromkeys(name for part in record["parts"] for name in part["columns"]))
         short = table.column_names in (["value"], ["value", ESTIMATE], COMPACT)
-        values = to_numpy(table.column("value" if short else _free("value", names)))
-        column = ESTIMATE if short else _free(ESTIMATE, names)
+        values = to_numpy(table.column("value" if short else free("value", names)))
+        column = ESTIMATE if short else free(ESTIMATE, names)
         estimates = None
         if column in table.column_names and column not in names:
             estimates = to_numpy(table.column(column))

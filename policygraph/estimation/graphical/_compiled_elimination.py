@@ -13,6 +13,16 @@ Floats = npt.NDArray[np.float64]
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _cells(mask: int, sizes: Floats) -> float:
+    """The cells of a table, in the order of its attributes."""
+    made = 1.0
+    for u in range(sizes.size):
+        if mask >> u & 1:
+            made *= sizes[u]
+    return made
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def eliminated(adjacent: Ints, sizes: Floats, cliques: Ints) -> float:
     """Eliminate attribute after attribute, the one with the smallest table first; return the cells of all maximal cliques.
 
@@ -21,24 +31,23 @@ def eliminated(adjacent: Ints, sizes: Floats, cliques: Ints) -> float:
     n = adjacent.size
     graph = adjacent.copy()
     left = np.ones(n, dtype=np.bool_)
+    cells = np.empty(n)
+    for v in range(n):
+        cells[v] = _cells(graph[v], sizes) * sizes[v]
     total = 0.0
     for step in range(n):
         best, least = -1, np.inf
         for v in range(n):
-            if not left[v]:
-                continue
-            cells = sizes[v]
-            for u in range(n):
-                if graph[v] >> u & 1:
-                    cells *= sizes[u]
-            if cells < least:
-                best, least = v, cells
+            if left[v] and cells[v] < least:
+                best, least = v, cells[v]
         around = graph[best]
         clique = around | (np.int64(1) << best)
         left[best] = False
         for u in range(n):
             if around >> u & 1:
                 graph[u] = (graph[u] | around) & ~(np.int64(1) << best) & ~(np.int64(1) << u)
+                # Only neighbours of what is gone have another table now.
+                cells[u] = _cells(graph[u], sizes) * sizes[u]
         inside = False
         for earlier in range(step):
             if clique & ~cliques[earlier] == 0:

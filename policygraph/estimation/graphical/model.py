@@ -6,8 +6,9 @@ computed without listing the cells of the domain. All of it is post-processing o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -111,9 +112,31 @@ class Model:
 
     def table(self, mask: int) -> Floats:
         """The table of some attributes, in counts, whether a clique contains them or not."""
-        return np.asarray(self._chances(mask) * self.total)
+        return next(self.each([mask]))
 
-    def _chances(self, mask: int) -> Floats:
+    def each(self, masks: Iterable[int]) -> Iterator[Floats]:
+        """One table after the other, in counts; what several of them need is computed once.
+
+        Examples
+        --------
+        >>> model = fit((2, 2, 2), [Evidence(3, np.array([4.0, 0.0, 1.0, 5.0]), 0.0), Evidence(6, np.array([2.0, 3.0, 5.0, 0.0]), 0.0)])
+        >>> [table.round(3).tolist() for table in model.each([0b101, 0b100])]
+        [[[1.6, 2.4], [5.4, 0.6]], [7.0, 3.0]]
+        """
+        walk = _Sums(self.tree, self.tables)
+        return (np.asarray(walk.chances(mask) * self.total) for mask in masks)
+
+
+class _Sums:
+    """Tables of a model, with the parts that subtrees give them kept."""
+
+    def __init__(self, tree: JunctionTree, tables: Sequence[Floats]) -> None:
+        self.tree, self.tables = tree, tables
+        self.parts: dict[tuple[int, int], tuple[Floats, int]] = {}
+        self.sums: dict[tuple[int, int], Floats] = {}
+
+    def chances(self, mask: int) -> Floats:
+        """The distribution of some attributes."""
         holder = self.tree.holder(mask)
         if holder is not None:
             return project(self.tables[holder], self.tree.cliques[holder], mask)
@@ -123,10 +146,10 @@ class Model:
             if not lower:
                 break
             at = lower[0]
-        made, held = self._upwards(at, mask, 0)
+        made, held = self.upwards(at, mask, 0)
         return project(made, held, mask)
 
-    def _upwards(self, at: int, mask: int, separator: int) -> tuple[Floats, int]:
+    def upwards(self, at: int, mask: int, separator: int) -> tuple[Floats, int]:
         """The distribution of a clique together with the wanted attributes of its subtree, and which attributes that are.
 
         Each needed child gives its wanted attributes given its separator; a matrix product sums what nobody needs any more.
@@ -137,21 +160,32 @@ class Model:
         held = keep
         for child in needed:
             held |= self.tree.separators[child]
-        made = project(self.tables[at], clique, held)
+        if (at, held) not in self.sums:
+            self.sums[at, held] = project(self.tables[at], clique, held)
+        made = self.sums[at, held]
         for place, child in enumerate(needed):
-            shared = self.tree.separators[child]
-            part, owned = self._upwards(child, mask, shared)
-            part = project(part, owned, shared | (mask & self.tree.below[child]))
-            owned = shared | (mask & self.tree.below[child])
-            base = project(part, owned, shared)
-            part = part / np.where(base > 0, base, 1.0).reshape(
-                [n if shared >> axis & 1 else 1 for axis, n in zip(axes_of(owned), part.shape, strict=True)]
-            )
+            part, owned = self.given(child, mask & self.tree.below[child])
             later = keep
             for other in needed[place + 1 :]:
                 later |= self.tree.separators[other]
             made, held = product(made, held, part, owned, later | (mask & (held | owned)))
         return made, held
+
+    def given(self, child: int, mask: int) -> tuple[Floats, int]:
+        """Wanted attributes of a subtree, given what it shares with the rest."""
+        found = self.parts.get((child, mask))
+        if found is None:
+            shared = self.tree.separators[child]
+            part, held = self.upwards(child, mask, shared)
+            owned = shared | mask
+            part = project(part, held, owned)
+            base = project(part, owned, shared)
+            wide = [
+                n if shared >> axis & 1 else 1 for axis, n in zip(axes_of(owned), part.shape, strict=True)
+            ]
+            found = part / np.where(base > 0, base, 1.0).reshape(wide), owned
+            self.parts[child, mask] = found
+        return found
 
 
 def project(table: Floats, held: int, wanted: int) -> Floats:
@@ -172,28 +206,24 @@ def product(one: Floats, held: int, other: Floats, owned: int, keep: int) -> tup
     both = held & owned
     batch, summed = both & keep, both & ~keep
     mine, theirs = held & keep & ~both, owned & keep & ~both
-    left = _arranged(project(one, held, both | keep), held & (both | keep), (batch, mine, summed))
-    right = _arranged(project(other, owned, both | keep), owned & (both | keep), (batch, summed, theirs))
-    made = np.matmul(left.matrix, right.matrix)
-    axes = [*axes_of(batch), *axes_of(mine), *axes_of(theirs)]
-    dims = {**left.dims, **right.dims}
+    one, other = project(one, held, both | keep), project(other, owned, both | keep)
+    dims = dict(zip(axes_of(held & (both | keep)), one.shape, strict=True))
+    dims.update(zip(axes_of(owned & (both | keep)), other.shape, strict=True))
+    left = _arranged(one, held & (both | keep), (batch, mine, summed), dims)
+    right = _arranged(other, owned & (both | keep), (batch, summed, theirs), dims)
+    made = np.matmul(left, right)
+    axes = axes_of(batch) + axes_of(mine) + axes_of(theirs)
     table = made.reshape([dims[axis] for axis in axes])
-    return np.ascontiguousarray(table.transpose(np.argsort(axes))), batch | mine | theirs
+    ordered = sorted(range(len(axes)), key=axes.__getitem__)
+    return np.ascontiguousarray(table.transpose(ordered)), batch | mine | theirs
 
 
-@dataclass(frozen=True, eq=False)
-class _Arranged:
-    matrix: Floats
-    dims: dict[int, int]
-
-
-def _arranged(table: Floats, held: int, groups: Sequence[int]) -> _Arranged:
+def _arranged(table: Floats, held: int, groups: Sequence[int], dims: Mapping[int, int]) -> Floats:
     """A table with its attributes in three groups, one axis for each group."""
-    axes = axes_of(held)
-    dims = dict(zip(axes, table.shape, strict=True))
-    order = [axes.index(axis) for group in groups for axis in axes_of(group)]
-    sizes = [int(np.prod([dims[axis] for axis in axes_of(group)], dtype=np.int64)) for group in groups]
-    return _Arranged(np.ascontiguousarray(table.transpose(order)).reshape(sizes), dims)
+    places = {axis: at for at, axis in enumerate(axes_of(held))}
+    order = [places[axis] for group in groups for axis in axes_of(group)]
+    sizes = [prod([dims[axis] for axis in axes_of(group)]) for group in groups]
+    return table.transpose(order).reshape(sizes)
 
 
 class Propagation:
@@ -237,28 +267,32 @@ class Propagation:
         logs = [np.zeros(dims) for dims in self._dims]
         for home, wide, factor in zip(self.homes, self._wide_mask, factors, strict=True):
             logs[home] += factor.reshape(wide)
-        upward: list[Floats] = [np.zeros(())] * len(logs)
+        # Upwards each clique becomes a distribution given its separator, but for a factor of each value of it; so one exponential of a cell is enough.
+        sums: list[Floats] = [np.zeros(())] * len(logs)
         for at in range(len(logs) - 1, 0, -1):
-            upward[at] = log_sum(logs[at], self._out[at])
-            logs[tree.parents[at]] += upward[at].reshape(self._wide_above[at])
+            sums[at], upward = _exponentials(logs[at], self._out[at])
+            logs[tree.parents[at]] += upward.reshape(self._wide_above[at])
+        whole, size = _exponentials(logs[0], tuple(range(logs[0].ndim)))
+        tables = logs
+        tables[0] /= whole
         for at in range(1, len(logs)):
-            down = log_sum(logs[tree.parents[at]], self._out_above[at])
-            logs[at] += (down - upward[at]).reshape(self._wide[at])
-        size = float(log_sum(logs[0], tuple(range(logs[0].ndim))))
-        tables = [np.exp(log - size) for log in logs]
+            above = tables[tree.parents[at]]
+            shared = above.sum(axis=self._out_above[at]) if self._out_above[at] else above
+            tables[at] *= (shared / sums[at]).reshape(self._wide[at])
         wanted = [
             tables[home].sum(axis=out) if out else tables[home]
             for home, out in zip(self.homes, self._out_mask, strict=True)
         ]
-        return size, tables, wanted
+        return float(size), tables, wanted
 
 
-def log_sum(logs: Floats, axes: tuple[int, ...]) -> Floats:
-    """Logarithm of the sum of exponentials over some axes."""
-    if not axes:
-        return logs
+def _exponentials(logs: Floats, axes: tuple[int, ...]) -> tuple[Floats, Floats]:
+    """Put exponentials in the place of logarithms, with 1 as the largest along some axes; return their sums over these, and the logarithms of the sums as they were."""
     top = logs.max(axis=axes, keepdims=True)
-    return np.asarray(np.log(np.exp(logs - top).sum(axis=axes)) + top.squeeze(axis=axes))
+    logs -= top
+    np.exp(logs, out=logs)
+    sums = np.asarray(logs.sum(axis=axes))
+    return sums, np.log(sums) + top.reshape(sums.shape)
 
 
 def _rest(clique: int, kept: int) -> tuple[int, ...]:

@@ -22,6 +22,7 @@ from policygraph.estimation.graphical.model import Evidence, Model, fit
 from policygraph.estimation.graphical.tree import JunctionTree, cells_with
 from policygraph.model.constraints.tables import Cuboid, Total
 from policygraph.model.domain import Domain
+from policygraph.model.grouped import records_of
 from policygraph.model.policy import Policy
 from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.output import replacing
@@ -148,7 +149,7 @@ def synthetic_records(
     >>> len(records), records.counts("a").tolist()
     (60, [40, 20])
     """
-    policy, query = release.policy, release.query
+    policy, query = records_of(release.policy), release.query
     if not isinstance(policy, Policy) or not isinstance(query, CuboidQuery):
         raise InputError(
             "the release is of something else than tables of counts: expected a release of cuboids, such as a cube.",

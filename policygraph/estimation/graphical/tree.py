@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 
 import numpy as np
@@ -87,8 +87,12 @@ class JunctionTree:
 
     def holder(self, mask: int) -> int | None:
         """The smallest clique that contains a table; None when none does."""
-        found = [at for at, clique in enumerate(self.cliques) if mask & ~clique == 0]
-        return min(found, key=lambda at: (self.size(self.cliques[at]), at), default=None)
+        return next((at for at, clique in self._by_size if mask & ~clique == 0), None)
+
+    @cached_property
+    def _by_size(self) -> tuple[tuple[int, int], ...]:
+        """Position and attributes of each clique, small tables first."""
+        return tuple(sorted(enumerate(self.cliques), key=lambda pair: (self.size(pair[1]), pair[0])))
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
@@ -107,6 +111,7 @@ class JunctionTree:
         return tuple(out)
 
 
+@lru_cache(maxsize=1 << 16)
 def axes_of(mask: int) -> tuple[int, ...]:
     """Positions of the bits of a mask, ascending.
 

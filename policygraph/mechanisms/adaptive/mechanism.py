@@ -141,8 +141,8 @@ class AdaptiveNoise(Calibrated):
     @cached_property
     def weights(self) -> dict[int, int]:
         """What the error of each candidate counts: how many attributes it shares with each published table, times that table's weight."""
-        pairs = list(zip(self.published, self.query.weights, strict=True))
-        return {mask: sum(w * (mask & other).bit_count() for other, w in pairs) for mask in self.candidates}
+        uses = {1 << axis: self.uses(1 << axis) for axis in range(self.lattice.order)}
+        return {mask: sum(use for one, use in uses.items() if mask & one) for mask in self.candidates}
 
     def uses(self, mask: int) -> int:
         """How many published tables have an attribute of a table, by their weights."""
@@ -164,8 +164,13 @@ class AdaptiveNoise(Calibrated):
 
     @cached_property
     def table_queries(self) -> dict[int, CuboidQuery]:
-        """Each candidate as a query."""
-        return {mask: CuboidQuery(self.query.domain, [self.lattice.names(mask)]) for mask in self.candidates}
+        """Each candidate as a query: the very object of its certificate where that is for the same query, so that fingerprints are compared once and not in every round."""
+        out = {}
+        for mask in self.candidates:
+            query = CuboidQuery(self.query.domain, [self.lattice.names(mask)])
+            proved = self.score_proofs[mask].query
+            out[mask] = proved if isinstance(proved, CuboidQuery) and proved == query else query
+        return out
 
     def parameter_of(self, proof: Sensitivity, share: int) -> Fraction:
         """Scale, or variance parameter, of the noise that a share of the loss pays for, given the sensitivity of what is measured."""
@@ -304,7 +309,10 @@ class AdaptiveNoise(Calibrated):
     def publish(self, points: Ints, randomness: Randomness) -> Release:
         model = self.model(points)
         exact = {piece.mask: piece.counts for piece in self.exact_evidence(points)}
-        tables = [exact[mask] if mask in exact else model.table(mask).ravel() for mask in self.published]
+        tables = [
+            exact.get(mask, table.ravel())
+            for mask, table in zip(self.published, model.each(self.published), strict=True)
+        ]
         errors = self._stated(points, tables, model)
         made = self.released(np.concatenate(tables), randomness, errors)
         taken = [
@@ -334,18 +342,22 @@ class AdaptiveNoise(Calibrated):
 
     def errors_of(self, points: Any) -> Sequence[Errors]:
         model = self.model(points)
-        return self._stated(points, [model.table(mask).ravel() for mask in self.published], model)
+        return self._stated(points, [table.ravel() for table in model.each(self.published)], model)
 
     def _stated(self, points: Ints, tables: Sequence[Floats], model: Model) -> list[Errors]:
         """Errors of the published tables: simulated where a noisy table shows what the model misses, bounded by those of single attributes elsewhere."""
         made: list[Errors] = []
         seen: dict[int, Seen] = {}
         measured = self._measured(points)
+        single: dict[int, dict[int, tuple[Floats, Floats]]] = {}
         for place, (mask, table) in enumerate(zip(self.published, tables, strict=True)):
             if any(mask & ~known == 0 for known in self.known):
                 made.append(Errors(0.0, 0.0, "exact"))
                 continue
-            made.append(self._from_single(mask, table, points))
+            order = mask.bit_count()
+            if order not in single:
+                single[order] = self._singles(points, order + 2)
+            made.append(self._from_single(mask, table, single[order]))
             beside = self._beside(mask, measured)
             if beside is not None:
                 seen[place] = Seen.of(table, *beside)
@@ -454,10 +466,9 @@ class AdaptiveNoise(Calibrated):
             return parameter * float(np.min((log(2 / chance) - factor * np.log1p(-(u**2))) / u))
         return sqrt(2 * factor * parameter * log(2 / chance))
 
-    def _from_single(self, mask: int, table: Floats, points: Ints) -> Errors:
+    def _from_single(self, mask: int, table: Floats, single: dict[int, tuple[Floats, Floats]]) -> Errors:
         """A count is at most that of each single attribute, and at least what these leave of the total (Fréchet's bounds)."""
         axes = self.lattice.axes(mask)
-        single = self._singles(points, len(axes) + 2)
         shape = self.lattice.shape(mask)
         total = min((high.sum() for _, high in single.values()), default=float("inf"))
         lower, upper = np.full(shape, -total * (len(axes) - 1)), np.full(shape, total)
@@ -473,11 +484,6 @@ class AdaptiveNoise(Calibrated):
     def _singles(self, points: Ints, events: int) -> dict[int, tuple[Floats, Floats]]:
         """Bounds of the counts of single attributes that hold together but for a share of 5 %."""
         out: dict[int, tuple[Floats, Floats]] = {}
-        for mask in self.known:
-            for axis in self.lattice.axes(mask):
-                counts = next(p.counts for p in self.exact_evidence(points) if p.mask == mask)
-                one = _summed(self.lattice, counts, mask, 1 << axis)
-                out[1 << axis] = one, one
         for code, share, numbers in self.read(points)[:1]:
             if code != ALL_ONES or self.first is None:
                 continue
@@ -485,7 +491,11 @@ class AdaptiveNoise(Calibrated):
             pieces = zip(self.first_evidence(numbers, share), self.first.weights, strict=True)
             for piece, weight in pieces:
                 reach = self._reach(1.0, parameter, 0.05 / events) / weight
-                out.setdefault(piece.mask, (piece.counts - reach, np.maximum(piece.counts + reach, 0.0)))
+                out[piece.mask] = piece.counts - reach, np.maximum(piece.counts + reach, 0.0)
+        for piece in self.exact_evidence(points):
+            for axis in self.lattice.axes(piece.mask):
+                one = _summed(self.lattice, piece.counts, piece.mask, 1 << axis)
+                out[1 << axis] = one, one
         return out
 
     def record(self, randomness: Randomness, parts: list[dict[str, Any]]) -> dict[str, Any]:

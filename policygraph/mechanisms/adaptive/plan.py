@@ -223,26 +223,24 @@ class Plan:
         grid = [top] if last else [top >> j for j in range(HALVINGS) if top >> j > 0]
         if not grid or top < 1:
             return None, [], []
-        picked, estimates, penalties, shares, noises = [], [], [], [], []
-        for mask, cells in zip(ready.candidates, allowed.tolist(), strict=True):
-            if cells > room:
-                continue
-            table = model.table(mask).ravel()
+        estimates, penalties, shares, noises = [], [], [], []
+        offered = [mask for mask, cells in zip(ready.candidates, allowed, strict=True) if cells <= room]
+        if not offered:
+            return None, [], []
+        for mask, counts in zip(offered, model.each(offered), strict=True):
+            table = counts.ravel()
             reaches = np.array([ready.noise_of(mask, share)[0] for share in grid])
             noise = clipped_noise(table, reaches)
             costs = noise + (0.0 if last else price) * np.array(grid, dtype=np.float64)
             best = int(np.argmin(costs))
-            picked.append(mask)
             estimates.append(np.rint(np.minimum(table, LARGEST)).astype(np.int64))
             penalties.append(int(min(costs[best], LARGEST)))
             shares.append(grid[best])
             noises.append(float(noise[best]))
-        if not picked:
-            return None, [], []
         middle = sorted(shares)[len(shares) // 2]
         spent = max(1, min(left // TENTH, middle // (TENTH - 1)))
-        weights = tuple(ready.weights[mask] for mask in picked)
-        return Choosing(tuple(picked), tuple(estimates), tuple(penalties), weights, spent), shares, noises
+        weights = tuple(ready.weights[mask] for mask in offered)
+        return Choosing(tuple(offered), tuple(estimates), tuple(penalties), weights, spent), shares, noises
 
 
 def clipped_noise(table: Floats, reaches: Floats) -> Floats:

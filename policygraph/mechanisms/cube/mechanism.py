@@ -30,6 +30,7 @@ from policygraph.estimation.cubes.finish import (
     Finish,
     Finished,
     Method,
+    Nonnegative,
     cell_factors,
     finished,
     needs_finest,
@@ -37,7 +38,7 @@ from policygraph.estimation.cubes.finish import (
 )
 from policygraph.estimation.cubes.release import CubeRelease, cube_table, part_of
 from policygraph.estimation.errors import Seen, runs_for, simulated
-from policygraph.exact import as_fraction
+from policygraph.exact import as_fraction, show
 from policygraph.mechanisms.additive import BuiltOnAdditive
 from policygraph.mechanisms.base import (
     Floats,
@@ -377,6 +378,21 @@ class CubeNoise(BuiltOnAdditive):
         }
         return made
 
+    def _in_counts(self, least: int, most: int) -> list[str]:
+        """What was measured and its noise, in counts: tables have weights, so that the numbers that were drawn are multiples of counts."""
+        proof = self.inner.sensitivity
+        kind, root = "exactly" if proof.exact else "at most", "the root of " if proof.norm == "l2" else ""
+        noise = self.inner.noise
+        spread = float(noise.variance or 0.0) ** 0.5
+        low, high = f"{spread / most:.3g}", f"{spread / least:.3g}"
+        each = f"{low} in every table" if low == high else f"{low} to {high}, by table"
+        weights = f"{least}" if least == most else f"{least} to {most}"
+        return [
+            f"Independent {noise.distribution} noise was added to each measured count, with a standard deviation of {each}, for a loss of {self.loss}.",
+            f"It was drawn for counts times the weight of their table ({weights}), which one neighbour step changes by {kind} {root}{show(proof.power)} "
+            f"({proof.norm.upper()}; {proof.definition}).",
+        ]
+
     def stages(self) -> Sequence[str]:
         lines = []
         if self.known:
@@ -384,16 +400,15 @@ class CubeNoise(BuiltOnAdditive):
             lines.append(f"No neighbour step changes these tables, which are exact: {named}.")
         if self.choice.reason:
             lines.append(self.choice.reason)
-        words = {"the answers": "the measured numbers", "each answer": "each measured number"}
-        for line in self.inner.stages():
-            for old, new in words.items():
-                line = line.replace(old, new)
-            lines.append(line)
-        if self.choice.kind == "cuboids" and max(self.choice.weights, default=1) > 1:
-            lines.append(
-                f"A measured number is a count times the weight of its table, {min(self.choice.weights)} to {max(self.choice.weights)}: "
-                "the noise of the count itself is smaller by that factor."
-            )
+        weights = self.choice.weights
+        if self.choice.kind == "cuboids" and max(weights, default=1) > 1 and self.inner.noise.variance:
+            lines += self._in_counts(min(weights), max(weights))
+        else:
+            words = {"the answers": "the measured numbers", "each answer": "each measured number"}
+            for line in self.inner.stages():
+                for old, new in words.items():
+                    line = line.replace(old, new)
+                lines.append(line)
         if self.facts:
             lines.append(f"{len(self.facts)} public sums of cells are met exactly, too.")
         unused = len(facts_of(self.lattice, self.policy)) - len(self.facts)
@@ -428,7 +443,8 @@ class Cube(Mechanism):
         In which sense the published tables, which then agree with each other, are near the noisy numbers:
         ``"least-squares"``, ``"least-absolute"``, ``"least-maximum"``; or None: each is a sum of one measured table.
     nonnegative
-        No published count is negative.
+        No published count is negative. ``True``: near to least squares in a distance that counts the noise and the published cells alike, with a prior where the noisy numbers
+        speak for one. ``"nearest"``: the projection in the norm of the noise, which for no noise and no data is farther from the truth in that norm than least squares.
     whole
         Published counts are whole numbers.
     offset
@@ -451,7 +467,7 @@ class Cube(Mechanism):
 
     strategy: CubeStrategy | str = "unequal"
     consistency: Method | None = "least-squares"
-    nonnegative: bool = False
+    nonnegative: Nonnegative = False
     whole: bool = False
     offset: Any = None
     name: str = "Cube"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from policygraph.model.domain import Domain
 from policygraph.model.loss import Epsilon, Loss
 from policygraph.model.policy import Policy
 from policygraph.model.queries.cuboids import BlockQuery, contrast_gain
+from policygraph.sensitivity.proofs import current
 from policygraph.sensitivity.rungs.edges import all_difference_sets, subsets_that_differ
 from policygraph.sensitivity.rungs.interactions import Exchangeable, Steps
 from policygraph.ties import order, settled
@@ -46,6 +47,15 @@ LARGEST_BLOCK = 1 << 33
 MOST_FORMS = 4096
 MOST_ALONE = 1024
 """Up to so many interactions each has a precision of its own; beyond, exchangeable ones share one where there are any."""
+
+
+class _Weighed(NamedTuple):
+    """Integer weights of the candidates, their objective, what no weights come below, and whether a clock ended the search."""
+
+    weights: Ints
+    value: float
+    bound: float | None
+    cut_short: bool
 
 
 @dataclass(frozen=True)
@@ -110,6 +120,34 @@ class Unequal(CubeStrategy):
         if not weighing.total.size:
             reason = "All that is published follows from known tables, but for attributes of one value."
             return task.choice(task.lattice.maximal(task.wanted), reason=reason)
+        # The best weights are the same for every epsilon, and plans ask for many.
+        asked = tuple(task.published), tuple(task.importance.tolist()), policy.fingerprint, loss.norm
+        found = current().once(
+            (task.lattice.domain, asked, self), lambda: self._weighed(task, weighing, published, policy, loss)
+        )
+        chosen = np.flatnonzero(found.weights)
+        reason = (
+            f"{len(chosen)} of {len(task.candidates)} cuboids were measured with unequal noise, for the least "
+            f"{'maximal' if self.goal == 'max' else 'total'} variance after least squares by local search"
+            + (
+                "."
+                if not found.bound
+                else f", within a factor of {max(1.0, found.value / found.bound):.3g} of a proved bound."
+            )
+        )
+        return task.choice(
+            [task.candidates[at] for at in chosen],
+            [int(found.weights[at]) for at in chosen],
+            objective=found.value * task.unit if task.costs.exact else None,
+            bound=min(found.bound, found.value) * task.unit if found.bound else None,
+            reason=reason,
+            cut_short=found.cut_short,
+        )
+
+    def _weighed(
+        self, task: Task, weighing: Weighing, published: Sets, policy: Policy, loss: Loss
+    ) -> _Weighed:
+        """The best weights that a search finds, in units of the noise."""
         try:
             greedy = BMax(work=0).choose(
                 task.lattice.domain, published, task.importance.tolist(), policy, loss
@@ -125,22 +163,8 @@ class Unequal(CubeStrategy):
         trials.append(first.astype(np.int64))
         values = weighing.value(np.stack(trials, axis=1).astype(np.float64))
         best = int(order(values)[0])
-        chosen = np.flatnonzero(trials[best])
-        value = float(values[best])
         bound = self._proved(task, weighing, weights) if task.costs.exact else None
-        reason = (
-            f"{len(chosen)} of {len(task.candidates)} cuboids were measured with unequal noise, for the least "
-            f"{'maximal' if self.goal == 'max' else 'total'} variance after least squares by local search"
-            + ("." if not bound else f", within a factor of {max(1.0, value / bound):.3g} of a proved bound.")
-        )
-        return task.choice(
-            [task.candidates[at] for at in chosen],
-            [int(trials[best][at]) for at in chosen],
-            objective=value * task.unit if task.costs.exact else None,
-            bound=min(bound, value) * task.unit if bound else None,
-            reason=reason,
-            cut_short=effort.cut_short,
-        )
+        return _Weighed(trials[best], float(values[best]), bound, effort.cut_short)
 
     def _proved(self, task: Task, weighing: Weighing, weights: Floats) -> float | None:
         """What no weights come below: for L1 the better of two bounds, none for L2 (where interactions do better)."""

@@ -16,49 +16,29 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.distributions.enclosure import Weights, exp_neg
-from policygraph.distributions.integers import NOTHING, Distribution
 from policygraph.effort import SECOND
 from policygraph.errors import ConstraintError, InputError, RefusedError
 from policygraph.exact import show
 from policygraph.linalg import rank
 from policygraph.mechanisms.base import Calibrated, Floats, Ints, Mechanism, Noise
-from policygraph.mechanisms.exponential.transfer import MOST_BITS, WORK, ChainNoise, transfer_of
+from policygraph.mechanisms.exponential.sweep import sweep_of
+from policygraph.mechanisms.exponential.transfer import WORK, ChainNoise, Layers, too_large, transfer_of
 from policygraph.model.constraints.tables import Cuboid, Total
+from policygraph.model.domain import Domain
 from policygraph.model.loss import Epsilon, Loss
 from policygraph.model.policy import Policy
+from policygraph.model.queries import identity
 from policygraph.model.queries.base import Query
 from policygraph.moves.graver.basis import graver_basis
 from policygraph.moves.values.presolve import CellBounds, presolve_values
 from policygraph.release.release import Basis
 from policygraph.sensitivity.certificate import Sensitivity
-from policygraph.sensitivity.proofs import current
+from policygraph.sensitivity.proofs import current, proved
 
 LIMIT = 1_000
 """Most tables that the mechanism is computed over."""
 SORTED = 50_000_000
 """Up to so many numbers the 95 % ranges are computed; beyond, the whole range of an answer is stated."""
-
-
-@dataclass(frozen=True)
-class Layers(Distribution):
-    """Distance d weighs counts[d] * exp(-rate * d)."""
-
-    rate: Fraction
-    counts: tuple[int, ...]
-    two_sided: bool = field(default=False, init=False)
-    endless: bool = field(default=False, init=False)
-
-    def reach(self, window: int, bits: int) -> int:
-        """Return the number of weights."""
-        return len(self.counts)
-
-    def weigh(self, count: int, bits: int) -> tuple[Weights, Weights]:
-        """Enclose the weights; the left side is empty."""
-        ends = [exp_neg(self.rate * d, bits) for d in range(len(self.counts))]
-        lows = [n * low for n, (low, _) in zip(self.counts, ends)]
-        highs = [n * high for n, (_, high) in zip(self.counts, ends)]
-        return NOTHING, Weights(lows, highs, 0, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +133,38 @@ class TableNoise(Calibrated):
         ]
 
 
+@dataclass(frozen=True, eq=False)
+class SweptNoise(ChainNoise):
+    """The exponential mechanism over tables that are too many to list, drawn cell by cell with weights that fall with the differences of counts.
+
+    Attributes
+    ----------
+    transfer
+        The tables.
+    rate
+        A table whose counts differ by d in all is drawn with probability proportional to exp(-rate * d).
+    step
+        By how much the counts of neighbours differ in all, with its proof.
+    """
+
+    step: Sensitivity = field(kw_only=True)
+
+    @cached_property
+    def ranges(self) -> Floats:
+        """The most by which each answer can be off."""
+        spans = np.array(self.transfer.spans, dtype=np.float64)
+        entries = abs(self.query.columns(np.array(self.transfer.cells)))
+        return np.asarray(entries.astype(np.float64) @ spans).ravel()
+
+    def stages(self) -> Sequence[str]:
+        return [
+            f"The tables that fit the published values are too many to list; the counts of neighbours differ by {'exactly' if self.step.exact else 'at most'} {show(self.step.power)} in all.",
+            f"One of them was drawn, with probability proportional to exp(-{show(self.rate)} d) where its counts differ from those of the true table by d in all, "
+            f"for a loss of {self.loss} (the rate, times twice what a neighbour step changes), first d, then the table cell by cell, with exact numbers of tables.",
+            "The released table is a table of counts that fits every public fact; the stated errors are the whole range of an answer, and no estimate.",
+        ]
+
+
 @dataclass(frozen=True)
 class Exponential(Mechanism):
     """Draw one of the tables that fit the public facts, with probability falling in neighbour steps from the true one.
@@ -160,8 +172,9 @@ class Exponential(Mechanism):
     Parameters
     ----------
     limit
-        Most tables that are listed. More of them are drawn count by count where their distances allow it: a public number of records alone, with any two values or neighbours on a line
-        secret; and two public margins, one of them of two values. Otherwise they are refused.
+        Most tables that are listed. More of them are drawn count by count. For a public number of records alone, with any two values or neighbours on a line secret, and for two
+        public margins, one of them of two values, nearness is still counted in neighbour steps. Otherwise it is the sum of the differences of counts, and the states of a sweep over
+        the cells must be few: two margins of three and more values, three margins of small tables. What is left is refused.
 
     Examples
     --------
@@ -213,11 +226,29 @@ class Exponential(Mechanism):
             graph = table_graph(policy, self.limit, all_pairs=self.all_pairs)
         except RefusedError as refusal:
             chain = transfer_of(policy) if refusal.code == "exponential.size" and not self.all_pairs else None
-            if chain is None or chain.work > WORK or loss.value * chain.farthest > MOST_BITS:
+            if chain is not None and chain.work <= WORK and not too_large(chain):
+                return ChainNoise(self.name, query, policy, loss, chain, loss.value / 2)
+            if refusal.code != "exponential.size" or self.all_pairs:
                 raise
-            return ChainNoise(self.name, query, policy, loss, chain, loss.value / 2)
+            swept = self._swept(query, policy, loss)
+            if swept is None:
+                raise
+            return swept
         rate = loss.value if graph.regular else loss.value / 2
         return TableNoise(self.name, query, policy, loss, graph, rate)
+
+    def _swept(self, query: Query, policy: Policy, loss: Epsilon) -> SweptNoise | None:
+        """Tables that are drawn cell by cell, nearness measured in counts; None where there are too many states."""
+        cells, _, rows, wanted, bounds = _published(policy)
+        shape = policy.domain.shape if isinstance(policy.domain, Domain) else (policy.domain.size,)
+        sweep = sweep_of(rows, wanted, bounds, cells, shape)
+        if sweep is None or too_large(sweep):
+            return None
+        proof = proved(identity(policy.domain), policy)
+        if not proof.power:
+            return None
+        rate = loss.value / (2 * proof.power)
+        return SweptNoise(self.name, query, policy, loss, sweep, rate, step=proof)
 
 
 @dataclass(frozen=True)
@@ -319,19 +350,8 @@ def table_graph(policy: Policy, limit: int, *, all_pairs: bool = False) -> Table
             "induce, of strength 'worst-case' or 'markov'; or a policy graph without bottom and the number of records as the only fact, Total(equals=...).",
             code="exponential.policy",
         )
-    cells = np.setdiff1d(np.arange(policy.domain.size, dtype=np.int64), policy.system.zeros)
-    rows, values = policy.system.full_rows()
-    matrix = np.asarray(rows[:, cells].toarray(), dtype=np.int64).reshape(-1, len(cells))
-    published = [i for i, value in enumerate(values) if value is not None]
-    if not published or rank(matrix[published]) != rank(matrix):
-        raise InputError(
-            "some public facts have no published values: expected equals=... for each of them, so that the tables that "
-            "fit are known before any data is touched.",
-            code="exponential.values",
-        )
-    bounds = presolve_values(matrix, values, policy.domain.capacity)
-    wanted = [int(values[i] or 0) for i in published]
-    small = list_tables(matrix[published], wanted, bounds, limit)
+    cells, matrix, published, wanted, bounds = _published(policy)
+    small = list_tables(published, wanted, bounds, limit)
     tables = np.zeros((len(small), policy.domain.size), dtype=np.int64)
     tables[:, cells] = small
     if all_pairs:
@@ -350,6 +370,22 @@ def table_graph(policy: Policy, limit: int, *, all_pairs: bool = False) -> Table
             code="exponential.disconnected",
         )
     return TableGraph(tables, distances)
+
+
+def _published(policy: Policy) -> tuple[Ints, Ints, Ints, list[int], CellBounds]:
+    """The cells that can hold records, the public sums over them, those with published values, the values, and what each cell lies between."""
+    cells = np.setdiff1d(np.arange(policy.domain.size, dtype=np.int64), policy.system.zeros)
+    rows, values = policy.system.full_rows()
+    matrix = np.asarray(rows[:, cells].toarray(), dtype=np.int64).reshape(-1, len(cells))
+    known = [i for i, value in enumerate(values) if value is not None]
+    if not known or rank(matrix[known]) != rank(matrix):
+        raise InputError(
+            "some public facts have no published values: expected equals=... for each of them, so that the tables that "
+            "fit are known before any data is touched.",
+            code="exponential.values",
+        )
+    bounds = presolve_values(matrix, values, policy.domain.capacity)
+    return cells, matrix, matrix[known], [int(values[i] or 0) for i in known], bounds
 
 
 def _moves_along_edges(policy: Policy) -> bool:

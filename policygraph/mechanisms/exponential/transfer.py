@@ -6,12 +6,13 @@ exact probability of each step (section 5 of ``docs/explanation/proofs/exponenti
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from math import ceil
-from typing import Any
+from itertools import accumulate
+from math import ceil, comb
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -27,12 +28,35 @@ from policygraph.model.queries.base import Query
 from policygraph.release.release import Basis
 from policygraph.sensitivity.certificate import Sensitivity
 
-__all__ = ["ChainNoise", "TableChain", "Transfer", "transfer_of"]
+__all__ = ["ChainNoise", "Layers", "TableChain", "Transfer", "transfer_of"]
 
 WORK = 2_000_000
 """Most sums of one pass over a chain."""
-MOST_BITS = 8_192
-"""Most bits by which weights of far tables may fall below those of near ones."""
+MOST_BITS = 1 << 30
+"""Most bits for the numbers of tables by distance from each state."""
+
+
+@dataclass(frozen=True)
+class Layers(Distribution):
+    """Distance d weighs counts[d] * exp(-rate * d)."""
+
+    rate: Fraction
+    counts: tuple[int, ...] = field(repr=False)
+    two_sided: bool = field(default=False, init=False)
+    endless: bool = field(default=False, init=False)
+
+    def reach(self, window: int, bits: int) -> int:
+        """Return the number of weights."""
+        return len(self.counts)
+
+    def weigh(self, count: int, bits: int) -> tuple[Weights, Weights]:
+        """Enclose the weights; the left side is empty."""
+        # Far tables may be so many that they weigh most: their weight keeps as many digits as there are tables.
+        fine = bits + max(self.counts).bit_length()
+        ends = [exp_neg(self.rate * d, fine) if n else (0, 0) for d, n in enumerate(self.counts)]
+        lows = [n * low for n, (low, _) in zip(self.counts, ends)]
+        highs = [n * high for n, (_, high) in zip(self.counts, ends)]
+        return NOTHING, Weights(lows, highs, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -63,6 +87,35 @@ class Transfer:
     columns: tuple[int, ...] = ()
 
     @property
+    def length(self) -> int:
+        """Number of counts."""
+        return len(self.caps)
+
+    @cached_property
+    def number_bits(self) -> int:
+        """Bits that the number of tables surely fits in."""
+        return comb(self.total + self.length - 1, self.total).bit_length()
+
+    def states(self, step: int) -> int:
+        """Prefix sums before a count; the last one is the total."""
+        return 1 if step == 0 else self.total + 1
+
+    def options(self, step: int, before: int) -> Iterable[tuple[int, int]]:
+        """Values that a count can have, with the prefix sum after each."""
+        if step == self.length - 1:
+            last = self.total - before
+            return [(last, self.total)] if last <= self.caps[step] else []
+        return [(v, before + v) for v in range(min(self.caps[step], self.total - before) + 1)]
+
+    def marks(self, truth: Sequence[int]) -> list[int]:
+        """What the distance from a true table is measured against: its counts, or its prefix sums."""
+        return list(truth) if self.along == "counts" else list(accumulate(truth))
+
+    def cost(self, before: int, value: int, mark: int) -> int:
+        """What a value of a count adds to the distance from a true table; records that a count has too many are missing elsewhere."""
+        return max(0, value - mark) if self.along == "counts" else abs(before + value - mark)
+
+    @property
     def farthest(self) -> int:
         """A bound on the distance of two tables."""
         return self.total * (max(1, len(self.caps) - 1) if self.along == "prefix" else 1)
@@ -70,14 +123,17 @@ class Transfer:
     @property
     def work(self) -> int:
         """Number of sums of one pass."""
-        each = 1 if self.along == "prefix" else 1 + sum(self.caps) // len(self.caps)
-        return len(self.caps) * (self.total + 1) * each
+        return len(self.caps) * (self.total + 1) * (1 + sum(self.caps) // len(self.caps))
 
     def counts(self, table: Ints) -> list[int]:
         """The counts of a table."""
         if not self.shape:
             return [int(x) for x in table]
         return [int(x) for x in np.take(table.reshape(self.shape), 0, axis=self.axis)]
+
+    def fits(self, counts: Sequence[int]) -> bool:
+        """Whether these are the counts of one of the tables."""
+        return sum(counts) == self.total
 
     def tables(self, counts: Ints) -> Ints:
         """Tables with these counts, one in each row."""
@@ -143,115 +199,98 @@ def _is_line(policy: Policy) -> bool:
     return {(min(e), max(e)) for e in edges} == {(i, i + 1) for i in range(policy.domain.size - 1)}
 
 
+class Walks(Protocol):
+    """Tables as walks through states, one count at a time: :class:`Transfer`, or a sweep over cells."""
+
+    @property
+    def length(self) -> int:
+        """Number of counts."""
+
+    @property
+    def farthest(self) -> int:
+        """A bound on the distance of two tables."""
+
+    @property
+    def number_bits(self) -> int:
+        """Bits that the number of tables surely fits in."""
+
+    def states(self, step: int, /) -> int:
+        """Number of states before a count."""
+
+    def options(self, step: int, state: int, /) -> Iterable[tuple[int, int]]:
+        """Values that a count can have, with the state after each."""
+
+    def marks(self, truth: Sequence[int], /) -> list[int]:
+        """What the distance from a true table is measured against, count by count."""
+
+    def cost(self, state: int, value: int, mark: int, /) -> int:
+        """What a value of a count adds to the distance."""
+
+
+def too_large(walks: Walks) -> bool:
+    """Whether the numbers of tables by distance would take more memory than is allowed; known without data."""
+    each = (walks.farthest + 1) * walks.number_bits
+    return each * sum(walks.states(step) for step in range(walks.length)) > MOST_BITS
+
+
 @dataclass(frozen=True, eq=False)
 class TableChain:
-    """The chain of tables around a true one: how the next count is distributed after the counts before it.
+    """How many tables there are at each distance from a true one, and how they go on after each count.
 
     Attributes
     ----------
-    transfer
+    walks
         The tables.
     truth
         Counts of the true one. Private.
-    rate
-        A table at distance d weighs exp(-rate * d).
+
+    Notes
+    -----
+    ``_rest[step][state]`` holds the number of ways to go on from a state by the distance that they add, as the digits of one integer: adding c to the distance is a shift by c digits.
     """
 
-    transfer: Transfer
+    walks: Walks
     truth: tuple[int, ...] = field(repr=False)
-    rate: Fraction
-    _rest: dict[int, Any] = field(default_factory=dict, repr=False)
-    _powers: dict[tuple[Fraction, int], tuple[int, int]] = field(default_factory=dict, repr=False)
-
-    def next(self, step: int, before: int) -> NextCount:
-        """The distribution of a count, when those before it add up to so many."""
-        return NextCount(self, step, before)
-
-    def most(self, step: int, before: int) -> int:
-        """The largest value that the count can have."""
-        return min(self.transfer.caps[step], self.transfer.total - before)
-
-    def weigh(self, step: int, before: int, bits: int) -> tuple[list[int], list[int]]:
-        """Enclose the weights of the values of a count, with all that can follow."""
-        rest, work = self._sums(bits)
-        low, high = [], []
-        for value in range(self.most(step, before) + 1):
-            one = self._one(step, before, value, work)
-            after = rest[step + 1][before + value]
-            low.append(one[0] * after[0] >> work)
-            high.append(-(-one[1] * after[1] >> work))
-        return low, high
-
-    def _one(self, step: int, before: int, value: int, work: int) -> tuple[int, int]:
-        """Enclose the weight of one step."""
-        if self.transfer.along == "counts":
-            return self._power(self.rate / 2 * abs(value - self.truth[step]), work)
-        return self._power(self.rate * abs(before + value - self._prefix[step]), work)
-
-    def _power(self, x: Fraction, work: int) -> tuple[int, int]:
-        if (x, work) not in self._powers:
-            self._powers[x, work] = exp_neg(x, work)
-        return self._powers[x, work]
 
     @cached_property
-    def _prefix(self) -> list[int]:
-        return [int(x) for x in np.cumsum(self.truth)]
+    def _marks(self) -> list[int]:
+        return self.walks.marks(self.truth)
 
-    def _sums(self, bits: int) -> tuple[list[list[tuple[int, int]]], int]:
-        """Enclose the sum of the weights of all that can follow each step and prefix sum, at a scale at which no weight vanishes."""
-        extra = ceil(self.rate * self.transfer.farthest * 3 / 2) + 64
-        work = bits + extra
-        if work in self._rest:
-            return self._rest[work], work
-        total, count = self.transfer.total, len(self.truth)
-        rest: list[list[tuple[int, int]]] = [[(0, 0)] * (total + 1) for _ in range(count + 1)]
-        rest[count][total] = (1 << work, 1 << work)
-        for step in range(count - 1, -1, -1):
-            if self.transfer.along == "prefix":
-                # the weight of a step depends on where it ends: running sums from above
-                low = high = 0
-                cap = self.transfer.caps[step]
-                ends = []
-                for end in range(total + 1):
-                    one = self._one(step, end, 0, work)
-                    after = rest[step + 1][end]
-                    ends.append((one[0] * after[0] >> work, -(-one[1] * after[1] >> work)))
-                for before in range(total, -1, -1):
-                    low, high = low + ends[before][0], high + ends[before][1]
-                    if before + cap + 1 <= total:
-                        low, high = low - ends[before + cap + 1][0], high - ends[before + cap + 1][1]
-                    rest[step][before] = (low, high)
-                continue
-            for before in range(total + 1):
-                low = high = 0
-                for value in range(self.most(step, before) + 1):
-                    one = self._one(step, before, value, work)
-                    after = rest[step + 1][before + value]
-                    low += one[0] * after[0] >> work
-                    high += -(-one[1] * after[1] >> work)
-                rest[step][before] = (low, high)
-        self._rest[work] = rest
-        return rest, work
+    @cached_property
+    def _rest(self) -> list[list[int]]:
+        walks, digit, marks = self.walks, self.walks.number_bits, self._marks
+        rest: list[list[int]] = [[1] * walks.states(walks.length)]
+        for step in range(walks.length - 1, -1, -1):
+            after = rest[-1]
+            rest.append(
+                [
+                    sum(
+                        after[state] << digit * walks.cost(before, value, marks[step])
+                        for value, state in walks.options(step, before)
+                    )
+                    for before in range(walks.states(step))
+                ]
+            )
+        return rest[::-1]
 
+    @cached_property
+    def layers(self) -> tuple[int, ...]:
+        """Number of tables at distance 0, 1, 2, ... from the true one."""
+        whole, digit = self._rest[0][0], self.walks.number_bits
+        mask = (1 << digit) - 1
+        return tuple(whole >> digit * d & mask for d in range(-(-whole.bit_length() // digit)))
 
-@dataclass(frozen=True, eq=False)
-class NextCount(Distribution):
-    """One count of a table that is drawn count by count."""
-
-    steps: TableChain
-    step: int
-    before: int
-    two_sided: bool = field(default=False, init=False)
-    endless: bool = field(default=False, init=False)
-
-    def reach(self, window: int, bits: int) -> int:
-        """Return the number of values."""
-        return self.steps.most(self.step, self.before) + 1
-
-    def weigh(self, count: int, bits: int) -> tuple[Weights, Weights]:
-        """Enclose the weights; the left side is empty."""
-        low, high = self.steps.weigh(self.step, self.before, bits)
-        return NOTHING, Weights(low, high, 0, 0)
+    def ways(self, step: int, state: int, left: int) -> list[tuple[int, int, int, int]]:
+        """Each value that the next count can have when so much of the distance is left: the state after it, what is left then, and in how many ways it goes on."""
+        digit = self.walks.number_bits
+        mask = (1 << digit) - 1
+        found = []
+        for value, after in self.walks.options(step, state):
+            rest = left - self.walks.cost(state, value, self._marks[step])
+            number = self._rest[step + 1][after] >> digit * rest & mask if rest >= 0 else 0
+            if number:
+                found.append((value, after, rest, number))
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,11 +309,15 @@ class ChainNoise(Calibrated):
     query: Query
     policy: Policy
     loss: Loss
-    transfer: Transfer
+    transfer: Any
     rate: Fraction
     sensitivity: Sensitivity | None = None
 
     runner = "exponential"
+
+    def distances_from(self, chain: TableChain) -> Layers:
+        """The distribution of the distance of the drawn table from the true one."""
+        return Layers(self.rate, chain.layers)
 
     @cached_property
     def ranges(self) -> Floats:
@@ -310,6 +353,6 @@ class ChainNoise(Calibrated):
         return [
             f"The tables that fit the published values are too many to list; neighbour steps between two of them are {how}.",
             f"One of them was drawn, with probability proportional to exp(-{show(self.rate)} d) at d steps from the true table, "
-            f"for a loss of {self.loss} (twice the rate), count by count with exact sums over all that can follow.",
+            f"for a loss of {self.loss} (twice the rate), first the distance, then the table count by count, with exact numbers of tables.",
             "The released table is a table of counts that fits every public fact; the stated errors are the whole range of an answer, and no estimate.",
         ]

@@ -17,6 +17,7 @@ from typing import Any, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
+from policygraph.distributions.noise import check_scale
 from policygraph.distributions.replay import Replay
 from policygraph.errors import InputError
 from policygraph.estimation.buckets import Bools, least_risk, outlying, pooled
@@ -611,6 +612,8 @@ class Partitioned(Mechanism):
             return ready
         check_then(self.then, self.partitioner, graph)
         changes = proof.power
+        if changes:
+            check_scale(changes / loss.value)  # a larger one would be infinite as a float below
         # The noise of a bucket is inversely proportional to epsilon, but for the rounding of discrete distributions.
         counted = second_step(plain, loss, plain_noise(self.then), totals)
         second_step(

@@ -26,8 +26,9 @@ from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.transforms.incidence import Totals
 
 ESTIMATE = (
-    "The noisy cells were replaced by whole non-negative ones, with the known totals: the nearest ones, on lines and trees means over ways to cut the noisy sums "
-    "into pieces, for several penalties, and cells whose differences within nested runs were shrunk by what noise explains of them, on grids means of the nearest ones over blocks, averaged with weights by an unbiased estimate of their errors and by the numbers they follow, both from the noisy numbers. The noisy counts stand beside them, unbiased; "
+    "The noisy cells were replaced by whole non-negative ones, with the known totals: a mixture of the nearest ones, on lines and trees of means over ways to cut the noisy sums "
+    "into pieces, of cells whose differences within nested runs were shrunk by what noise explains of them, and of cells that are all alike, on grids of means of the nearest ones over blocks. "
+    "It is the mixture with the least error in releases that were simulated around what the noisy numbers bear out. The noisy counts stand beside them, unbiased; "
     "stated errors are those of the published counts."
 )
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from policygraph.errors import ConstraintError, InputError, shown
 from policygraph.exact import brief
+from policygraph.linalg import read_only
 from policygraph.model.constraints.base import (
     LARGEST_VALUE,
     AnyDomain,
@@ -89,7 +90,7 @@ class Sums(Constraint):
                 f"sum {int(np.argmin(np.diff(made.indptr)))} counts no cell: expected a coefficient in every row.",
                 code="constraint.sums",
             )
-        self.matrix = made
+        self.matrix = read_only(made)
         self.equals = None if equals is None else self._published(equals)
 
     def _published(self, equals: Any) -> tuple[int, ...]:

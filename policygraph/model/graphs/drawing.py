@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import cos, pi, sin
 from pathlib import Path as FilePath
 from typing import Any
 
-from policygraph.errors import InputError, RefusedError
+from policygraph.errors import InputError, PolicyGraphError, RefusedError
 from policygraph.model.domain import Domain
 from policygraph.model.graphs.answers import Answers
 from policygraph.model.graphs.rules import Ball, Bit, Empty, Path, Product, decode
 from policygraph.output import replacing
+from policygraph.pictures import check_picture, short
 
-__all__ = ["check_picture", "draw", "layout"]
+__all__ = ["check_picture", "draw", "fewer", "layout"]
 
 CELLS = 144
 EDGES = 1500
 NAMED = 36
 """Up to so many cells the boxes say the names of the attributes too."""
+
+FEW = (12, 5, 3, 2)
+"""Values that are kept of each attribute for a smaller example, the most that can be drawn."""
 
 BEND = 0.3
 Points = dict[int, tuple[float, float]]
@@ -67,32 +72,41 @@ def _between(p: tuple[float, float], q: tuple[float, float], points: Points) -> 
     return False
 
 
-def check_picture(target: str | FilePath) -> None:
-    """Refuse a picture file whose folder is missing, or whose ending names no kind of picture."""
-    try:
-        from matplotlib.backend_bases import FigureCanvasBase
-    except ImportError as cause:
-        raise InputError(
-            "drawing needs matplotlib: pip install 'policygraph[plot]'.", code="graph.matplotlib"
-        ) from cause
-    path = FilePath(target)
-    kinds = FigureCanvasBase.get_supported_filetypes()
-    if path.suffix.lower().removeprefix(".") not in kinds:
-        raise InputError(
-            f"{path}: expected the ending of a picture, such as .png, .svg or .pdf.",
-            code="graph.picture",
-            value=str(path),
-        )
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        what = "it is a folder" if path.is_dir() else f"the folder {path.absolute().parent} does not exist"
-        raise InputError(f"cannot write {path}: {what}.", code="graph.picture", value=str(path))
+def fewer(graph: Any, fits: Callable[[Any], bool]) -> Any:
+    """The rule of a ``PolicyGraph`` on the first values of each attribute, as many as fit; None for a rule that names cells, which has no smaller form."""
+    domain = graph.domain
+    if not isinstance(domain, Domain):
+        return None
+    for most in FEW:
+        try:
+            first = Domain({name: list(domain.labels(name)[:most]) for name in domain.names})
+            small = type(graph).from_spec(first, graph.to_spec())
+        except PolicyGraphError:
+            continue
+        if fits(small):
+            return small
+    return None
+
+
+def is_drawn(graph: Answers) -> bool:
+    """Whether a picture of the graph would not be a black square."""
+    return graph.size <= CELLS and graph.n_edges <= EDGES
+
+
+def spread(graph: Answers) -> tuple[float, float]:
+    """How many steps of a drawing wide and high its cells lie."""
+    points, low = layout(graph)
+    spots = [*points.values(), *([low] if graph.bottom != "none" else [])]
+    sides = [[spot[at] for spot in spots] or [0.0] for at in (0, 1)]
+    return max(sides[0]) - min(sides[0]), max(sides[1]) - min(sides[1])
 
 
 def _text(graph: Answers, u: int) -> str:
     """What stands in the box of a cell: its labels, with their attributes where there are several and room for them."""
-    labels = [str(label) for label in graph.domain.cell(u)]
+    labels = [short(str(label), 16) for label in graph.domain.cell(u)]
     if isinstance(graph.domain, Domain) and len(labels) > 1 and graph.size <= NAMED:
-        labels = [f"{name} = {label}" for name, label in zip(graph.domain.names, labels, strict=True)]
+        named = [f"{name} = {label}" for name, label in zip(graph.domain.names, labels, strict=True)]
+        labels = named if max(map(len, named)) <= 18 else labels
     return "\n".join(labels)
 
 
@@ -104,9 +118,9 @@ def _caption(graph: Answers) -> str:
     return "pairs of nodes"
 
 
-def draw(graph: Answers, target: Any) -> Any:
+def draw(graph: Answers, target: Any, title: str | None = None) -> Any:
     """Draw a small graph into a file or into matplotlib axes, and return the axes."""
-    if graph.size > CELLS or graph.n_edges > EDGES:
+    if not is_drawn(graph):
         raise RefusedError(
             f"draw: {graph.size:,} cells and {graph.n_edges:,} edges would be a black square; up to {CELLS} cells and "
             f"{EDGES:,} edges are drawn. Draw the same rule on a smaller domain.",
@@ -126,8 +140,7 @@ def draw(graph: Answers, target: Any) -> Any:
     figure = None
     axes = target
     if isinstance(target, (str, FilePath)):
-        sides = [[spot[at] for spot in spots] or [0.0] for at in (0, 1)]
-        width, height = (min(max(1.2 * (max(side) - min(side)) + 2, 3), 16) for side in sides)
+        width, height = (min(max(1.2 * side + 2, 3), 16) for side in spread(graph))
         figure = Figure(figsize=(width, height))
         axes = figure.add_subplot()
 
@@ -154,12 +167,14 @@ def draw(graph: Answers, target: Any) -> Any:
         name = _text(graph, u)
         style = {"boxstyle": "round,pad=0.25", "fc": "white", "ec": "#30638e"}
         axes.text(x, y, name, ha="center", va="center", fontsize=8, bbox=style, zorder=2)
+    for text in axes.texts:
+        text.set_parse_math(False)  # two dollars in a label are no formula
     for at, set_limits in enumerate((axes.set_xlim, axes.set_ylim)):
         side = [spot[at] for spot in spots] or [0.0]
         set_limits(min(side) - 0.5, max(side) + 0.5)
     axes.set_aspect("equal")
     axes.set_axis_off()
-    axes.set_title(_caption(graph), fontsize=9)
+    axes.set_title(title or _caption(graph), fontsize=9)
     if figure is not None:
         with replacing(target) as draft:
             figure.savefig(draft, bbox_inches="tight", dpi=150)

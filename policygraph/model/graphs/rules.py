@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from policygraph.errors import RefusedError
+from policygraph.linalg import read_only
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -404,8 +405,7 @@ class Blocks(_Listed):
         _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
         rank = np.empty(first.size, dtype=np.int64)
         rank[np.argsort(first)] = np.arange(first.size)
-        self.labels: Cells = rank[inverse.reshape(-1)]
-        self.labels.setflags(write=False)
+        self.labels: Cells = read_only(rank[inverse.reshape(-1)])
 
     def _key(self) -> tuple[Any, ...]:
         return (self.labels.tobytes(),)
@@ -421,13 +421,14 @@ class Blocks(_Listed):
     @cached_property
     def block_sizes(self) -> Cells:
         """Number of vertices of each block."""
-        return np.bincount(self.labels).astype(np.int64)
+        sizes: Cells = read_only(np.bincount(self.labels).astype(np.int64))
+        return sizes
 
     @cached_property
     def _order(self) -> tuple[Cells, Cells]:
         """Vertices sorted by block, and where each block starts among them."""
-        starts = np.concatenate(([0], np.cumsum(self.block_sizes)))
-        return np.argsort(self.labels, kind="stable"), starts.astype(np.int64)
+        starts = np.concatenate(([0], np.cumsum(self.block_sizes))).astype(np.int64)
+        return read_only(np.argsort(self.labels, kind="stable")), read_only(starts)
 
     def members(self, block: int) -> Cells:
         """Vertices of one block, ascending."""
@@ -516,10 +517,8 @@ class Edges(_Listed):
             low, high = low[order], high[order]
             new = _changes(low) | _changes(high)
             low, high = low[new], high[new]
-        self.u: Cells = low
-        self.v: Cells = high
-        self.u.setflags(write=False)
-        self.v.setflags(write=False)
+        self.u: Cells = read_only(low)
+        self.v: Cells = read_only(high)
 
     def _key(self) -> tuple[Any, ...]:
         return self.n, self.u.tobytes(), self.v.tobytes()

@@ -9,7 +9,7 @@ sums over the others.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from math import comb, prod
 from typing import Any, ClassVar
@@ -25,6 +25,7 @@ SHOWN = 16
 MOST_TABLES = 1 << 16
 """Most tables that :func:`all_cuboids` lists."""
 MOST_ENTRIES = 50_000_000
+"""Most entries of a matrix that is written out for a query."""
 LARGEST_ENTRY = 1 << 52
 """Entries of the rows stay below this, so that differences and sums of columns never leave 64 bits."""
 
@@ -67,6 +68,26 @@ class SetQuery(Query):
             rest = tuple(axis for axis in range(cube.ndim) if axis not in keep)
             tables.append(cube.sum(axis=rest) if rest else cube.copy())
         return self.from_tables(tables)
+
+    def _products(self, cells: Any, rows_of: Callable[[str], Ints]) -> Any:
+        """Columns of these cells where the rows of a set are all products of rows of its attributes, which are given."""
+        from scipy import sparse
+
+        at = np.asarray(cells, dtype=np.int64)
+        if self.height * max(1, len(at)) > MOST_ENTRIES:
+            raise RefusedError(
+                f"{self.noun}s with {self.height:,} rows are too large for a matrix over {len(at):,} cells.",
+                code="query.too-large",
+            )
+        codes = self.domain.codes(at)
+        blocks = []
+        for names, weight in zip(self.sets, self.weights, strict=True):
+            made: Ints = np.full((1, len(at)), weight, dtype=np.int64)
+            for name in names:
+                rows = rows_of(name)[:, codes[self.domain.axis(name)]]
+                made = (made[:, None, :] * rows[None, :, :]).reshape(-1, len(at))
+            blocks.append(made)
+        return sparse.csc_matrix(np.concatenate(blocks))
 
 
 class CuboidQuery(SetQuery):
@@ -381,23 +402,7 @@ class BlockQuery(SetQuery):
         return np.concatenate([self.block(at, table) for at, table in enumerate(tables)])
 
     def columns(self, cells: Any) -> Any:
-        from scipy import sparse
-
-        at = np.asarray(cells, dtype=np.int64)
-        if self.height * max(1, len(at)) > MOST_ENTRIES:
-            raise RefusedError(
-                f"interactions with {self.height:,} rows are too large for a matrix over {len(at):,} cells.",
-                code="query.too-large",
-            )
-        codes = self.domain.codes(at)
-        blocks = []
-        for names, weight in zip(self.sets, self.weights, strict=True):
-            made: Ints = np.full((1, len(at)), weight, dtype=np.int64)
-            for name in names:
-                rows = contrast(len(self.domain.labels(name)))[:, codes[self.domain.axis(name)]]
-                made = (made[:, None, :] * rows[None, :, :]).reshape(-1, len(at))
-            blocks.append(made)
-        return sparse.csc_matrix(np.concatenate(blocks))
+        return self._products(cells, lambda name: contrast(len(self.domain.labels(name))))
 
     def _column(self, names: tuple[str, ...], norm: Norm) -> int:
         """Norm (squared for l2) of the rows of a set at one cell, which is the same for all cells."""

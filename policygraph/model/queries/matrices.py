@@ -11,6 +11,7 @@ import numpy as np
 
 from policygraph.errors import InputError, shown
 from policygraph.exact import as_fraction, brief, common_denominator
+from policygraph.linalg import read_only
 from policygraph.model.domain import Domain
 from policygraph.model.queries.base import AnyDomain, Ints, Part, Query
 
@@ -61,6 +62,7 @@ class MatrixQuery(Query):
         self.matrix.sum_duplicates()
         _check_entries(self.matrix)
         self.matrix.eliminate_zeros()
+        read_only(self.matrix)
         self.row_names = None if row_names is None else tuple(row_names)
         if self.row_names is not None and len(self.row_names) != given.shape[0]:
             raise InputError(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from policygraph.errors import InputError
+from policygraph.linalg import read_only
 from policygraph.model.domain import Label, Network
 from policygraph.model.queries.base import Ints, Norm, Part, Query
 
@@ -132,7 +133,7 @@ class MixingQuery(Query):
         self.groups: tuple[Label, ...] = tuple(listed)
         self.names: tuple[Label, ...] = tuple(dict.fromkeys(self.groups))
         at = {name: position for position, name in enumerate(self.names)}
-        self.codes: Ints = np.array([at[group] for group in self.groups], dtype=np.int64)
+        self.codes: Ints = read_only(np.array([at[group] for group in self.groups], dtype=np.int64))
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -15,9 +15,10 @@ from typing import Any, Literal
 import numpy as np
 
 from policygraph.errors import InputError, RefusedError, shown
+from policygraph.linalg import read_only
 from policygraph.model.domain import Domain
 from policygraph.model.queries.base import Ints, Norm, Part, Query
-from policygraph.model.queries.cuboids import CuboidQuery, SetQuery, as_names
+from policygraph.model.queries.cuboids import MOST_ENTRIES, CuboidQuery, SetQuery, as_names
 
 Kind = Literal["values", "prefix", "ranges"]
 KINDS: tuple[Kind, ...] = ("values", "prefix", "ranges")
@@ -27,7 +28,6 @@ LARGEST_FACTOR = 1 << 24
 """Entries of the matrix of one attribute stay below this, so that products of its columns are exact in 64 bits."""
 MOST_VALUES = 1 << 14
 """Most values of an attribute that is asked by prefixes, ranges or a matrix: norms compare all pairs of them."""
-MOST_ENTRIES = 50_000_000
 
 
 class AxisRows:
@@ -185,7 +185,7 @@ def _checked(n: int, asked: Any) -> Ints:
             "rows of an attribute whose squares do not add up in 64 bits: expected fewer or smaller ones.",
             code="query.entries",
         )
-    made.setflags(write=False)
+    read_only(made)
     return made
 
 
@@ -301,23 +301,7 @@ class ProductQuery(SetQuery):
         return np.concatenate(blocks)
 
     def columns(self, cells: Any) -> Any:
-        from scipy import sparse
-
-        at = np.asarray(cells, dtype=np.int64)
-        if self.height * max(1, len(at)) > MOST_ENTRIES:
-            raise RefusedError(
-                f"tables with {self.height:,} rows are too large for a matrix over {len(at):,} cells.",
-                code="query.too-large",
-            )
-        codes = self.domain.codes(at)
-        blocks = []
-        for names, weight in zip(self.sets, self.weights, strict=True):
-            made: Ints = np.full((1, len(at)), weight, dtype=np.int64)
-            for name in names:
-                rows = self.factors[name].matrix[:, codes[self.domain.axis(name)]]
-                made = (made[:, None, :] * rows[None, :, :]).reshape(-1, len(at))
-            blocks.append(made)
-        return sparse.csc_matrix(np.concatenate(blocks))
+        return self._products(cells, lambda name: self.factors[name].matrix)
 
     def column_norms(self, cells: Any, norm: Norm) -> Ints:
         codes = self.domain.codes(np.asarray(cells, dtype=np.int64))

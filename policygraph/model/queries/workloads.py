@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from policygraph.errors import InputError
+from policygraph.linalg import read_only
 from policygraph.model.domain import Domain
 from policygraph.model.queries.base import Ints, Norm, Part, Query
 
@@ -71,7 +72,7 @@ class BoxQuery(Query):
             )
         if not len(ends[0]):
             raise InputError("no boxes: expected at least one.", code="query.empty")
-        self.low, self.high = (e.astype(np.int64) for e in ends)
+        self.low, self.high = (read_only(e.astype(np.int64)) for e in ends)
         wrong = np.flatnonzero(
             ((self.low < 0) | (self.low > self.high) | (self.high >= np.array(domain.shape))).any(axis=1)
         )

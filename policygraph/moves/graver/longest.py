@@ -1,8 +1,8 @@
 """The longest minimal move of an integer constraint matrix: exact, or between two proved numbers.
 
-Owns :func:`longest_move`, and upper bounds that need no list of moves: the determinant and box bounds of any matrix, and the swap
-problem, whose longest sequence bounds the moves of every table with the same classes, however many classes there are. Proofs:
-``docs/explanation/proofs/graver.md``.
+Owns :func:`longest_move`, and upper bounds that need no list of moves: the determinant and box bounds of any matrix, the swap
+problem, whose longest sequence bounds the moves of every table with the same classes, however many classes there are, and the
+cycle bound, for swaps that are arcs between few vertices. Proofs: ``docs/explanation/proofs/graver.md``.
 """
 
 from __future__ import annotations
@@ -17,16 +17,26 @@ import numpy.typing as npt
 
 from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError, RefusedError
-from policygraph.linalg import Objects, as_integer_matrix, column_classes, independent_rows, rank
+from policygraph.linalg import (
+    Objects,
+    as_integer_matrix,
+    column_classes,
+    independent_rows,
+    kernel_basis,
+    rank,
+)
 from policygraph.moves.bracket import Bracket
 from policygraph.moves.graver.basis import IncompleteBasisError, graver_basis, merged_basis, spread_first
 from policygraph.moves.graver.lift import Limits
-from policygraph.moves.graver.minimal import is_minimal
+from policygraph.moves.graver.minimal import decompose, is_minimal
 
-__all__ = ["SwapProblem", "cheap_bound", "longest_move", "swap_problem"]
+__all__ = ["SwapProblem", "cheap_bound", "cycle_bound", "longest_move", "swap_problem"]
 
 SWAP_LIMIT = 400
 """The most distinct swaps of a swap problem that is worth building."""
+
+SEPARATE = 6
+"""Up to so many vertices every two valued cycles were tried: see :func:`cycle_bound`."""
 
 PAIR_LIMIT = 5_000_000
 """The most matrix entries that are looked at to gather swaps."""
@@ -84,6 +94,47 @@ def cheap_bound(matrix: npt.ArrayLike, capacity: int | None = None) -> int:
     if capacity is not None:
         bounds.append(capacity * n)
     return int(min(bounds))
+
+
+def cycle_bound(swaps: npt.ArrayLike) -> int | None:
+    """Return a number that the L1 norm of no minimal move of a matrix of valued arcs exceeds.
+
+    Parameters
+    ----------
+    swaps
+        m x n integers, the columns of a swap problem.
+
+    Returns
+    -------
+    int or None
+        None when the rows are not the incidences of arcs between vertices and at most one row of values -1, 0 and 1.
+
+    Examples
+    --------
+    Three vertices, an arc between each two, with values 1, 0 and 0:
+
+    >>> cycle_bound([[1, 0, 0], [-1, 1, 0], [1, 0, -1], [0, -1, 1]])
+    12
+
+    Notes
+    -----
+    A minimal move of such a matrix is a set of closed walks, and so of simple cycles with at most ``c`` arcs each, whose values have sum zero and no
+    smaller zero sum. If all values are zero, it is one cycle. With values between -q and p there are at most p + q of them; p + q is at most 2c - 1, and at most c + 1 for few vertices, where every two
+    cycles were tried (``tests/oracles/cycles.py``).
+    """
+    matrix = as_integer_matrix(swaps)
+    rows = [row for row in matrix.tolist() if any(row)]
+    found = []
+    for index, value in enumerate([*rows, [0] * matrix.shape[1]]):
+        others = rows[:index] + rows[index + 1 :]
+        # A row that repeats the values follows from them, and may stand for them or for a vertex.
+        for arcs in (others, [row for row in others if row not in (value, [-entry for entry in value])]):
+            plain = all(abs(entry) <= 1 for row in (value, *arcs) for entry in row)
+            if plain and all(sum(column) == 0 and sum(map(abs, column)) <= 2 for column in zip(*arcs)):
+                c = max(1, len(arcs))
+                values = 1 if not any(value) else c + 1 if c <= SEPARATE else 2 * c - 1
+                found.append(c * values)
+    return min(found, default=None)
 
 
 @dataclass(frozen=True)
@@ -298,6 +349,8 @@ def longest_move(
     if not (measure.plain and measure.of(best) == ceiling.length):
         found, complete = _search(rows, capacity, symmetries, measure, ceiling.length, work)
         best = max(best, found, key=measure.of)
+    if not complete and not np.any(best):
+        best = _some_move(rows, capacity)
     if np.any(best):
         best = best * np.sign(best[np.flatnonzero(best)[0]])
     lower = measure.of(best)
@@ -346,6 +399,10 @@ def _ceiling(rows: Objects, capacity: int | None, measure: _Measure, effort: Eff
     cheap = max(inside, 2 * max(2, cheap_bound(swaps.matrix)))
     if cheap < result.length:
         result = replace(result, length=cheap, reason=f"{pairwise}, whose length determinants bound.")
+    cycles = cycle_bound(swaps.matrix)
+    if cycles is not None and max(inside, 2 * max(2, cycles)) < result.length:
+        reason = f"{pairwise}; they are simple cycles whose values have sum zero."
+        result = replace(result, length=max(inside, 2 * max(2, cycles)), method="cycles", reason=reason)
     if swaps.matrix.shape[1] > (FEW_SWAPS if merged.shape[1] <= FEW_CELLS else MORE_SWAPS):
         return result
     longest, move = _longest_swaps(merged, swaps, capacity, effort.share(2, 5))
@@ -441,6 +498,20 @@ def _climb(
             wide[:, chosen] = moves
             best = max(best, wide[measure.largest(wide)], key=measure.of)
     return best
+
+
+def _some_move(rows: Objects, capacity: int | None) -> Longs:
+    """Return a minimal move below a short vector of the null space, so that a bound comes with a pair; zero when it is not found at once."""
+    nothing = np.zeros(rows.shape[1], dtype=np.int64)
+    kernel = kernel_basis(rows)
+    if not len(kernel):
+        return nothing
+    short = min(kernel, key=lambda vector: int(np.abs(vector).sum()))
+    try:
+        move = decompose(rows, short, effort=Effort(SECOND))[0]
+    except RefusedError:
+        return nothing
+    return move if capacity is None or int(np.abs(move).max()) <= capacity else nothing
 
 
 def _best(

@@ -42,6 +42,7 @@ __all__ = [
     "Bracket",
     "CellBounds",
     "Occurrence",
+    "listed_directly",
     "longest_with_values",
     "moves_with_values",
     "occurs",
@@ -198,6 +199,17 @@ LISTED_ENTRIES = 40_000_000
 """Most entries of a list of Markov moves."""
 
 
+def listed_directly(cells: int, records: int | None) -> bool:
+    """Whether moves of so many records over so many cells are few enough to be listed by sums of columns.
+
+    Examples
+    --------
+    >>> listed_directly(100, 2), listed_directly(1000, 2), listed_directly(10, None)
+    (True, False, False)
+    """
+    return records is not None and records <= FEW_RECORDS and comb(cells + records - 1, records) <= FEW_SUMS
+
+
 def moves_with_values(
     matrix: Any,
     values: Sequence[int | None],
@@ -253,8 +265,8 @@ def moves_with_values(
     cap = _records(fibre)
     if at_most_records is not None:
         cap = at_most_records if cap is None else min(cap, at_most_records)
-    if cap is not None and cap <= FEW_RECORDS and comb(len(kept) + cap - 1, cap) <= FEW_SUMS:
-        found = capped_moves(small, cap, largest, max_moves=max_moves, effort=effort)
+    if listed_directly(len(kept), cap):
+        found = capped_moves(small, int(cap or 0), largest, max_moves=max_moves, effort=effort)
     else:
         found = graver_basis(small, capacity=largest, max_moves=max_moves, effort=effort)
     found = within_cap(found, at_most_records)

@@ -18,6 +18,7 @@ from policygraph.model.queries.base import Query
 from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.model.queries.matrices import MatrixQuery
 from policygraph.moves.bracket import Bracket, Witness
+from policygraph.sensitivity.certificate import DETERMINED
 from policygraph.sensitivity.problem import Problem
 
 __all__ = ["PUBLIC", "follows", "nothing_possible", "public_rows", "undetermined", "without_determined"]
@@ -37,7 +38,7 @@ PUBLIC: Bracket[Witness] = Bracket(
     0,
     0,
     None,
-    "the public facts determine the query",
+    DETERMINED,
     "every answer is a combination of public facts, so that no two neighbours have different answers",
 )
 

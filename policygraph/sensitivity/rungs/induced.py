@@ -8,13 +8,17 @@ structurally empty.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import comb, factorial, prod
 from typing import Any
 
 import numpy as np
 
-from policygraph.effort import Effort
+from policygraph.effort import SECOND, Effort
 from policygraph.errors import PolicyGraphError, RefusedError
+from policygraph.model.constraints.tables import Cuboid, Total
+from policygraph.model.domain import Domain
 from policygraph.model.policy import Policy
 from policygraph.model.queries import identity
 from policygraph.model.queries.base import Ints, Norm, Query
@@ -24,7 +28,15 @@ from policygraph.model.queries.products import ProductQuery
 from policygraph.moves.bracket import Bracket, Witness
 from policygraph.sensitivity.problem import Problem
 from policygraph.sensitivity.rungs.degrees import public_degrees
-from policygraph.sensitivity.rungs.margins import Reduced, partial_margins, reduced_of, whole_margins
+from policygraph.sensitivity.rungs.margins import (
+    Codes,
+    Reduced,
+    decode,
+    encode,
+    partial_margins,
+    reduced_of,
+    whole_margins,
+)
 
 __all__ = [
     "proved_bound",
@@ -42,11 +54,17 @@ ENTRIES = 40_000_000
 """Most entries of a dense matrix that a search is started on."""
 VALUE_CELLS = 3_000
 """Most cells for which published values are used to rule out moves."""
+VALUE_ROWS = 20_000
+"""Most published counts for which a pair of data sets is made: it has about as many cells."""
+TRIED = 5 * SECOND
+"""Work on one table that has the published values and allows a move."""
 VALUE_PAIRS = 150
 """The same for node pairs of networks, whose moves are too many to try beyond."""
 POSITIVE_MOVES = 200_000
 USELESS = 10**6
 """A bound of more than so many times what is attained is not given."""
+CYCLE = 20
+"""Longest cycles that are counted, in records: shorter ones are too many already where longer ones exist."""
 SEARCH_COLUMNS = 400
 """Most different columns for which all minimal moves are searched; beyond it the search would not end."""
 
@@ -61,20 +79,157 @@ def without_redundant(problem: Problem) -> Bracket[Witness] | None:
 
 
 def with_values(problem: Problem) -> Bracket[Witness] | None:
-    """Longest move that a table with the published values can make; the answer that ignores the values is never smaller."""
-    from policygraph.moves.values.longest import longest_with_values
+    """Longest move that a table with the published values can make; the answer that ignores the values is never smaller.
 
-    query, policy, norm = problem.query, problem.policy, problem.norm
+    The pair of what answers quickly without the values is looked for among the tables that have them: where one has it, that answer is kept, and nothing
+    is listed.
+    """
+    policy = problem.policy
     if not policy.system.has_values:
         return None
     without = problem.but(without="published values")
+    # of all minimal moves a search takes long, and fewer may be left by the values; of few records it does not
+    quick = without.but(without="search of minimal moves") if _few_records(policy) is None else without
+    try:
+        formula = on_published(problem, quick.climb())
+    except PolicyGraphError:
+        formula = None
+    if formula is not None and formula.exact:
+        return formula
     size = policy.domain.size
     most = VALUE_PAIRS if policy.domain.capacity == 1 else VALUE_CELLS
-    if size > most:
-        return without.climb().unattained(
-            f"the published values were not used: {size:,} cells are more than {most:,}"
-        )
-    keep = np.setdiff1d(np.arange(size, dtype=np.int64), policy.system.zeros)
+    found, why = None, f"{size:,} cells are more than {most:,}"
+    if size <= most:
+        found, why = _listed_with_values(problem), "they leave too many moves to list"
+        if found is not None and found.exact:
+            return found
+    try:
+        rest = formula if formula is not None and quick is without else on_published(problem, without.climb())
+    except PolicyGraphError:
+        if found is None:
+            raise
+        return found
+    if formula is not None and formula.lower > rest.lower:
+        rest = _join(rest, formula)
+    if found is None or rest.exact:
+        return rest if rest.exact else rest.after(f"the published values were not used for the bound: {why}")
+    if found.upper > rest.upper:
+        return _join(rest.after("the published values were not used for the bound"), found)
+    return _join(found, rest) if rest.lower > found.lower else found
+
+
+def on_published(problem: Problem, found: Bracket[Witness]) -> Bracket[Witness]:
+    """A bracket for any values, with its pair made one of tables that have the published values, or without a pair.
+
+    Notes
+    -----
+    The values only rule pairs out, so that the bound holds, and it is attained when a table with these values allows the move. Which tables are positive
+    neighbours depends on what else they hold: of these only Markov moves are kept, which always are
+    (``docs/explanation/proofs/published-values.md``, section 5).
+    """
+    policy = problem.policy
+    for change in _alike(policy, found.witness.change) if found.witness is not None else ():
+        if policy.strength == "positive" and (len(change) > 4 or max(map(abs, change.values())) > 1):
+            continue
+        table = _published_table(policy, change, problem.effort)
+        if table is not None:
+            # the same move with other labels may change another query by another amount
+            lower = problem.query.change_norm(change, problem.norm)
+            step = "the pair of data sets has the published values"
+            return replace(found, lower=lower, witness=Witness.of_change(change, table)).after(step)
+    return found.unattained()
+
+
+def _alike(policy: Policy, change: dict[int, int]) -> Iterator[dict[int, int]]:
+    """A move, and the same one between the labels with the largest published counts, which is minimal as well where whole margins are public."""
+    yield change
+    domain, margins = policy.domain, _published_margins(policy)
+    if margins is None or not isinstance(domain, Domain):
+        return
+    shape = domain.shape
+    order = [list(range(size)) for size in shape]
+    for axes, counts in margins:
+        for at, axis in enumerate(axes):
+            sums = counts.sum(axis=tuple(other for other in range(len(axes)) if other != at)).tolist()
+            order[axis].sort(key=lambda code: -sums[code])
+    yield {
+        encode([labels[code] for labels, code in zip(order, decode(cell, shape), strict=True)], shape): amount
+        for cell, amount in change.items()
+    }
+
+
+def _published_margins(policy: Policy) -> list[tuple[Codes, Any]] | None:
+    """Axes and values of the published margins, those inside others left out; None where other facts are public as well."""
+    domain = policy.domain
+    if not isinstance(domain, Domain):
+        return None
+    found: dict[frozenset[int], tuple[Codes, Any]] = {}
+    for fact in policy.system.constraints:
+        if not isinstance(fact, (Cuboid, Total)):
+            return None
+        values = fact.values(domain)
+        if values is not None:
+            axes = fact.axes(domain) if isinstance(fact, Cuboid) else ()
+            shape = [domain.shape[axis] for axis in axes]
+            found[frozenset(axes)] = axes, np.array(values, dtype=object).reshape(shape)
+    return [margin for axes, margin in found.items() if not any(axes < other for other in found)]
+
+
+def _published_table(policy: Policy, change: dict[int, int], effort: Effort) -> dict[int, int] | None:
+    """A table with the published values that allows a move, when one is found: made directly for one or two whole margins, else searched."""
+    from policygraph.moves.values.longest import occurs
+    from policygraph.moves.values.margins import table_with_margins
+
+    domain = policy.domain
+    margins = _published_margins(policy)
+    if isinstance(domain, Domain) and margins is not None and len(margins) <= 2:
+        if sum(values.size for _, values in margins) > VALUE_ROWS:
+            return None
+        shape = domain.shape
+        contained = {tuple(decode(cell, shape)): -amount for cell, amount in change.items() if amount < 0}
+        made = table_with_margins(len(shape), margins, contained)
+        return None if made is None else {encode(codes, shape): count for codes, count in made.items()}
+    if domain.size > (VALUE_PAIRS if domain.capacity == 1 else VALUE_CELLS):
+        return None
+    keep = np.setdiff1d(np.arange(domain.size, dtype=np.int64), policy.system.zeros)
+    rows, values = policy.system.full_rows()
+    moved = np.zeros(domain.size, dtype=np.int64)
+    moved[list(change)] = list(change.values())
+    work = effort.at_most(TRIED)
+    found = occurs(rows[:, keep].toarray(), values, moved[keep], domain.capacity, effort=work)
+    if found.table is None:
+        return None
+    return {int(cell): int(count) for cell, count in zip(keep, found.table, strict=True) if count}
+
+
+def _many_cycles(policy: Policy) -> bool:
+    """Whether two published margins leave more minimal moves than are ever listed: every cycle through their cells that are not empty is one."""
+    margins = _published_margins(policy)
+    if margins is None or len(margins) != 2 or len(policy.system.needed) != 2:
+        return False
+    (first, left), (second, right) = margins
+    sides = []
+    for axes, counts in ((first, left), (second, right)):
+        own = tuple(at for at, axis in enumerate(axes) if not (axis in first and axis in second))
+        sides.append(np.atleast_1d((counts > 0).sum(axis=own)).ravel().tolist())
+    return any(_cycles(rows, columns) > POSITIVE_MOVES for rows, columns in zip(*sides, strict=True))
+
+
+def _cycles(rows: int, columns: int) -> int:
+    """Number of simple cycles of a complete bipartite graph, the longest ones left out where there are many."""
+    lengths = range(2, min(rows, columns, CYCLE) + 1)
+    return sum(comb(rows, k) * comb(columns, k) * factorial(k) * factorial(k - 1) // 2 for k in lengths)
+
+
+def _listed_with_values(problem: Problem) -> Bracket[Witness] | None:
+    """The moves that the values leave, from the longest down; None where they are too many to list."""
+    from policygraph.moves.values.longest import listed_directly, longest_with_values
+
+    query, policy, norm = problem.query, problem.policy, problem.norm
+    few = policy.strength == "markov" or listed_directly(policy.domain.size, policy.at_most_records)
+    if not few and _many_cycles(policy):
+        return None
+    keep = np.setdiff1d(np.arange(policy.domain.size, dtype=np.int64), policy.system.zeros)
     rows, values = policy.system.full_rows()
     asked = None
     if not query.is_identity:
@@ -95,9 +250,9 @@ def with_values(problem: Problem) -> Bracket[Witness] | None:
             effort=problem.effort,
         )
     except RefusedError:
-        return without.climb().unattained("too many moves to try the published values on")
+        return None
     change = _change_of(matrices, bracket.witness)
-    found: Bracket[Witness] = Bracket(
+    return Bracket(
         int(bracket.upper),
         int(bracket.lower),
         Witness.of_change(change[1], change[0]) if change and bracket.lower else None,
@@ -105,13 +260,6 @@ def with_values(problem: Problem) -> Bracket[Witness] | None:
         bracket.reason,
         ("moves that no table with the published values can make were left out",),
     )
-    if found.exact:
-        return found
-    try:
-        rest = without.climb().unattained("the published values were not used for the bound")
-    except PolicyGraphError:
-        return found
-    return found if found.upper <= rest.upper else _join(rest, found)
 
 
 def single_records(problem: Problem) -> Bracket[Witness] | None:
@@ -173,8 +321,13 @@ def times_widest_column(problem: Problem) -> Bracket[Witness] | None:
 
 def search(problem: Problem) -> Bracket[Witness] | None:
     """Longest minimal move of the policy's strength by search, bracketed by what is known already."""
-    bound = proved_bound(problem)
-    matrices = _matrices(problem.query, problem.policy, reduced_of(problem))
+    bound, reduced = proved_bound(problem), reduced_of(problem)
+    if problem.policy.strength == "positive" and reduced is not None and len(reduced.known) == 2:
+        # Positive moves are found among all minimal ones, which are listed up to a number that these exceed.
+        sides = (prod(reduced.shape[axis] for axis in names) for names in reduced.known)
+        if _cycles(*sides) > POSITIVE_MOVES:
+            return None
+    matrices = _matrices(problem.query, problem.policy, reduced)
     if matrices is None:
         return None
     try:

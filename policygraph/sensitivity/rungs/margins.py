@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import prod
+from math import lcm, prod
 
 import numpy as np
 import numpy.typing as npt
@@ -33,10 +33,13 @@ from policygraph.sensitivity.rungs.products import over_sets
 
 __all__ = [
     "Axis",
+    "Codes",
     "Reduced",
     "beside_margins",
     "beside_one_margin",
     "closed_form",
+    "decode",
+    "encode",
     "fixed_by_margins",
     "partial_margins",
     "reduce_margins",
@@ -278,8 +281,8 @@ def _witness(reduced: Reduced, change: Change) -> Witness:
     return Witness.of_change({reduced.lift(cell): amount for cell, amount in change.items()})
 
 
-def closed_form(reduced: Reduced, norm: Norm) -> Bracket[Witness] | None:
-    """Answer from a formula; None when there are three or more public margins left."""
+def closed_form(reduced: Reduced, norm: Norm, records: int | None = None) -> Bracket[Witness] | None:
+    """Answer from a formula for moves of at most so many records (None: of any number); None when three or more public margins are left."""
     if not reduced.asked:
         return Bracket(
             0,
@@ -292,7 +295,7 @@ def closed_form(reduced: Reduced, norm: Norm) -> Bracket[Witness] | None:
     if len(reduced.known) == 1:
         return _one_total(reduced, norm)
     if len(reduced.known) == 2:
-        return _two_margins(reduced, norm)
+        return _two_margins(reduced, norm, records)
     return None
 
 
@@ -312,47 +315,80 @@ def _one_total(reduced: Reduced, norm: Norm) -> Bracket[Witness]:
     )
 
 
-def _two_margins(reduced: Reduced, norm: Norm) -> Bracket[Witness]:
-    from policygraph.moves.two_way.closed_form import longest_bipartite_move
-
-    left, right = (sorted(names) for names in reduced.known)
-    rows, columns = prod(reduced.shape[a] for a in left), prod(reduced.shape[a] for a in right)
-    length, walk = longest_bipartite_move(rows, columns, rows, columns)
-    change: dict[tuple[int, ...], int] = {}
-    for row, column, sign in walk:
-        cell = [0] * len(reduced.axes)
-        for axes, code in ((left, row), (right, column)):
-            rest = int(code)
-            for axis in reversed(axes):
-                rest, cell[axis] = divmod(rest, reduced.shape[axis])
-        for axis in range(len(reduced.axes)):
-            if axis not in left and axis not in right:
-                # Added and removed records differ on the attributes that are in no public margin.
-                cell[axis] = 1 if sign > 0 else 0
-        change[tuple(cell)] = change.get(tuple(cell), 0) + sign
-    lower = _change_norm(reduced, change, norm)
+def _two_margins(reduced: Reduced, norm: Norm, records: int | None) -> Bracket[Witness]:
+    rows, columns = (prod(reduced.shape[a] for a in names) for names in reduced.known)
+    half = _half(reduced, records)
     upper = sum(
         (weight if norm == "l1" else weight * weight) * most
-        for (_, weight), most in zip(reduced.asked, table_costs(reduced, norm), strict=True)
+        for (_, weight), most in zip(reduced.asked, table_costs(reduced, norm, records), strict=True)
     )
+    lower, change = -1, {}
+    for walk in _cycles(reduced, half):
+        value = _change_norm(reduced, walk, norm)
+        if value > lower:
+            lower, change = value, walk
+        if value == upper:
+            break
     return Bracket(
-        max(upper, lower),
+        upper,
         lower,
-        _witness(reduced, change),
+        _witness(reduced, change) if lower else None,
         "closed form, two public margins" if upper == lower else "bound by two public margins",
         f"a minimal move is a simple cycle in the complete bipartite graph of {rows} x {columns} margin cells, so it has "
-        f"at most {length} changes, each of one record; no table changes by more than the cells do, and on one of its cells no more "
+        f"at most {2 * half} changes, each of one record; no table changes by more than the cells do, and on one of its cells no more "
         "records meet than have different values of the attributes that it lacks",
         reduced.steps,
     )
 
 
-def table_costs(reduced: Reduced, norm: Norm) -> list[int]:
+def _half(reduced: Reduced, records: int | None) -> int:
+    """Most records that a cycle of two public margins takes away."""
+    most = min(prod(reduced.shape[a] for a in names) for names in reduced.known)
+    return most if records is None else min(most, records)
+
+
+def _cycles(reduced: Reduced, longest: int) -> Iterator[dict[Codes, int]]:
+    """Some long cycles of two public margins; which one changes most depends on what is asked for.
+
+    A table that lacks an attribute of a margin changes most where no record that is added meets one that is removed, so that neighbours on the cycle
+    should differ on every attribute; an attribute of two values alternates only along cycles of an even number of records.
+    """
+    left, right = (sorted(names) for names in reduced.known)
+    sizes = [[reduced.shape[a] for a in names] for names in (left, right)]
+    for half in dict.fromkeys([longest, max(1, longest - longest % 2)]):
+        for rows in _orders(sizes[0], half):
+            for columns in _orders(sizes[1], half):
+                change: dict[Codes, int] = {}
+                for at in range(half):
+                    # Added and removed records differ on the attributes that are in no public margin.
+                    for sign, column in ((1, columns[at]), (-1, columns[at - 1])):
+                        cell = [int(sign > 0)] * len(reduced.axes)
+                        for axes, codes in ((left, rows[at]), (right, column)):
+                            for axis, code in zip(axes, codes, strict=True):
+                                cell[axis] = code
+                        change[tuple(cell)] = change.get(tuple(cell), 0) + sign
+                yield {cell: amount for cell, amount in change.items() if amount}
+
+
+def _orders(sizes: list[int], number: int) -> Iterator[list[Codes]]:
+    """Different combinations of values: the first ones, and ones of which neighbours differ on all attributes."""
+    yield [tuple(decode(at, sizes)) for at in range(number)]
+    if len(sizes) > 1 and number <= lcm(*sizes):
+        yield [tuple(at % size for size in sizes) for at in range(number)]
+
+
+def table_costs(reduced: Reduced, norm: Norm, records: int | None = None) -> list[int]:
     """The most that one minimal move changes each asked table, weights left out, where one or two public margins are left.
+
+    Parameters
+    ----------
+    records
+        Most records that a move takes away, where it is capped.
 
     Notes
     -----
-    A simple cycle of half-length l takes l records away that have different values of the left attributes, all together, and different ones of the
+    The change of a table of attributes of both margins is a sum of cycles of its own, without cancellation; where it has only two combinations of one
+    side, each of these changes four cells by one, so that no odd number of records is taken away. A simple cycle of half-length l takes l records away that have different values of the left attributes, all together, and different ones of the
     right, and adds as many. Records that meet on one cell of a table differ on the left attributes that the table lacks, and on the right ones: at most
     m of them meet, the smaller number of combinations of these. So the squares of how many were removed from each cell add up to at most
     [l / m] m^2 + (l mod m)^2, those of the added ones as well (``docs/explanation/proofs/cubes.md``, Theorem 6).
@@ -368,11 +404,14 @@ def table_costs(reduced: Reduced, norm: Norm) -> list[int]:
     if len(reduced.known) == 1:
         return [2] * len(reduced.asked)
     left, right = reduced.known
-    half = min(prod(reduced.shape[a] for a in side) for side in (left, right))
-    if norm == "l1":
-        return [2 * half] * len(reduced.asked)
+    half = _half(reduced, records)
     out = []
     for names, _ in reduced.asked:
+        if norm == "l1":
+            own = min(prod(reduced.shape[a] for a in side & names) for side in (left, right))
+            inside = names <= left | right
+            out.append(2 * (half - half % 2 if inside and (own == 2 or half == 1) else half))
+            continue
         meet = min(half, *(prod(reduced.shape[a] for a in side - names) for side in (left, right)))
         out.append(2 * (half // meet * meet * meet + (half % meet) ** 2))
     return out
@@ -517,9 +556,9 @@ def _with_zeros(
     change = {}
     for row, column, sign in bracket.witness or ():
         here = dict.fromkeys(domain.names, 0)
-        here.update(zip(left.names, _decode(row, sizes[0]), strict=True))
-        here.update(zip(right.names, _decode(column, sizes[1]), strict=True))
-        change[_encode([here[name] for name in domain.names], domain.shape)] = int(sign)
+        here.update(zip(left.names, decode(row, sizes[0]), strict=True))
+        here.update(zip(right.names, decode(column, sizes[1]), strict=True))
+        change[encode([here[name] for name in domain.names], domain.shape)] = int(sign)
     return Bracket(
         int(bracket.upper),
         int(bracket.lower),
@@ -589,10 +628,10 @@ def _slice(
     def cell(row: int, column: int, extra: str | None = None) -> int:
         here = dict(codes)
         for names, size, code in ((own[0], sizes[0], row), (own[1], sizes[1], column)):
-            here.update(zip(names, _decode(code, size), strict=True))
+            here.update(zip(names, decode(code, size), strict=True))
         if extra is not None:
             here[extra] = 1
-        return _encode([here[name] for name in domain.names], domain.shape)
+        return encode([here[name] for name in domain.names], domain.shape)
 
     change = {cell(row, column): int(sign) for row, column, sign in walk}
     spare = [
@@ -612,18 +651,20 @@ def _mask(size: list[int], known: set[Codes] | None) -> npt.NDArray[np.bool_]:
     """Which cells of a margin are public."""
     mask = np.full(prod(size), known is None, dtype=bool)
     for codes in known or ():
-        mask[_encode(codes, size)] = True
+        mask[encode(codes, size)] = True
     return mask
 
 
-def _encode(codes: Codes | list[int], sizes: list[int] | Codes) -> int:
+def encode(codes: Sequence[int], sizes: Sequence[int]) -> int:
+    """Index of a cell, as an integer of any size; the last attribute runs fastest."""
     at = 0
     for code, size in zip(codes, sizes, strict=True):
         at = at * size + code
     return at
 
 
-def _decode(index: int, sizes: list[int]) -> list[int]:
+def decode(index: int, sizes: Sequence[int]) -> list[int]:
+    """Positions of the values of a cell, the inverse of :func:`encode`."""
     out = []
     for size in reversed(sizes):
         index, code = divmod(int(index), size)
@@ -651,10 +692,18 @@ def reduced_of(problem: Problem) -> Reduced | None:
 
 
 def whole_margins(problem: Problem) -> Bracket[Witness] | None:
-    """Whole margins: a closed form where at most two are left after reduction."""
-    reduced = reduced_of(problem)
-    found = None if reduced is None else closed_form(reduced, problem.norm)
-    return None if found is None else problem.settle(found)
+    """Whole margins: a closed form where at most two are left after reduction.
+
+    A minimal move of one margin takes one record away, and is a Markov move; Markov moves of two margins take at most two.
+    """
+    reduced, policy = reduced_of(problem), problem.policy
+    if reduced is None or not reduced.known:
+        return None
+    caps = [] if policy.at_most_records is None else [policy.at_most_records]
+    found = closed_form(reduced, problem.norm, min(caps + [2] * (policy.strength == "markov"), default=None))
+    if found is None or (found.exact and (policy.strength != "positive" or len(reduced.known) == 1)):
+        return found
+    return problem.settle(found)
 
 
 def beside_one_margin(problem: Problem) -> Bracket[Witness] | None:
@@ -707,7 +756,7 @@ def beside_one_margin(problem: Problem) -> Bracket[Witness] | None:
 
 def _at_one(domain: Domain, names: frozenset[str]) -> int:
     """The cell with the second value of some attributes and the first one of the others."""
-    return _encode([int(name in names) for name in domain.names], list(domain.shape))
+    return encode([int(name in names) for name in domain.names], list(domain.shape))
 
 
 def beside_margins(problem: Problem) -> Bracket[Witness] | None:
@@ -782,8 +831,8 @@ def _cycle(
         codes = {name: int(name in names) for name in domain.names}
         for side, value in zip(sides, (first, second), strict=True):
             sizes = [domain.shape[domain.axis(name)] for name in side]
-            codes.update(zip(side, _decode(value, sizes), strict=True))
-        return _encode([codes[name] for name in domain.names], list(domain.shape))
+            codes.update(zip(side, decode(value, sizes), strict=True))
+        return encode([codes[name] for name in domain.names], list(domain.shape))
 
     change: dict[int, int] = {}
     for at in range(pairs):

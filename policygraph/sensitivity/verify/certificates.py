@@ -8,7 +8,7 @@ definitions (domain, constraints, graph, query) and ``solver``, never moves, red
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -18,6 +18,7 @@ from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.model.queries.measures import MeasureQuery
+from policygraph.sensitivity.verify.claims import CertifiedBound
 from policygraph.sensitivity.verify.moves import (
     Kinds,
     are_constant,
@@ -48,6 +49,7 @@ from policygraph.sensitivity.verify.tables import (
     power,
     public_sums,
 )
+from policygraph.sensitivity.verify.units import of_unit
 
 EDGES = 200_000
 """Most edges of a policy graph that are gone through."""
@@ -61,19 +63,6 @@ RECORD_SETS = 200_000
 """Most sets of record changes that are looked at."""
 
 
-@dataclass(frozen=True)
-class CertifiedBound:
-    """What a certificate claims; see :class:`~policygraph.sensitivity.certificate.Sensitivity`, which makes it."""
-
-    policy: Policy
-    query: Query
-    norm: str
-    power: Fraction
-    lower_power: Fraction
-    witness: tuple[Table, Table] | None
-    reason: str
-
-
 def verify(claim: CertifiedBound) -> Verification:
     """Check witness and bound of a certificate again.
 
@@ -83,6 +72,10 @@ def verify(claim: CertifiedBound) -> Verification:
         What was recomputed and holds, what does not hold, and what was not decided here.
     """
     checks: list[CheckResult] = []
+    if claim.cap is not None:
+        return of_unit(claim)
+    if claim.members > 1:
+        return _of_families(claim)
     if isinstance(claim.query, MeasureQuery):
         return _of_measure(claim, claim.query)
     if claim.witness is None:
@@ -97,6 +90,28 @@ def verify(claim: CertifiedBound) -> Verification:
             checks.append(_attained(made, claim.lower_power))
     checks.append(_bound(claim))
     return Verification(tuple(checks))
+
+
+def _of_families(claim: CertifiedBound) -> Verification:
+    """Check a certificate about families: one member of each makes a certificate about records."""
+    size = claim.members
+    times = size if claim.norm == "l1" else size * size
+    if claim.witness is not None and any(count % size for table in claim.witness for count in table.values()):
+        text = f"a count is no multiple of {size}, the size of a family"
+        return Verification((CheckResult("families", False, text),))
+    members = None
+    if claim.witness is not None:
+        before, after = ({cell: count // size for cell, count in table.items()} for table in claim.witness)
+        members = (before, after)
+    one = replace(
+        claim,
+        members=1,
+        power=claim.power / times,
+        lower_power=claim.lower_power / times,
+        witness=members,
+    )
+    text = f"the counts are {size} times those of one member of each family, which were checked"
+    return Verification((CheckResult("families", True, text), *verify(one).checks))
 
 
 def _no_witness(lower: Fraction) -> CheckResult:

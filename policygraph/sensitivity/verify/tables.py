@@ -65,9 +65,38 @@ class Verification:
     def __bool__(self) -> bool:
         return self.ok
 
+    def beside(self, others: list[dict[str, Any]]) -> Verification:
+        """The report together with that of ``policygraph.check``: what either found wrong is wrong, and what either decided is decided.
+
+        Examples
+        --------
+        >>> mine = Verification((CheckResult("bound", True, "listed"),))
+        >>> mine.beside([{"name": "bound", "passed": None, "text": "no proof"}]).ok
+        True
+        >>> mine.beside([{"name": "bound", "passed": False, "text": "too small"}]).failed
+        True
+        """
+        mine = {check.name: check for check in self.checks}
+        made = []
+        for other in others:
+            known = mine.pop(other["name"], None)
+            passed, text = other["passed"], other["text"]
+            if (
+                known is not None
+                and passed is not False
+                and known.passed is not None
+                and known.passed is not passed
+            ):
+                passed, text = known.passed, known.text
+            if other["name"] == "document" and passed is None:
+                continue  # what the checker does not know yet is decided by the rest
+            made.append(CheckResult(other["name"], passed, text))
+        return Verification((*made, *mine.values()))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain form."""
         return {
+            "holds": self.ok,
             "ok": self.ok,
             "failed": self.failed,
             "complete": self.complete,

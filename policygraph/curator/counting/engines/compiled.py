@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from policygraph.curator.counting import sql
-from policygraph.curator.counting.dialect import LONGEST, WRITTEN_NUMBER, WRITTEN_WHOLE, Dialect
+from policygraph.curator.counting.dialect import LONGEST, WRITTEN_DAY, WRITTEN_NUMBER, WRITTEN_WHOLE, Dialect
 
 MARK = "policygraph_"
 UNTESTED = ("snowflake", "bigquery")
@@ -38,14 +38,14 @@ class Portable(Dialect):
     embedded = False
     few = 16
 
-    def __init__(self, *, salted: bool = False) -> None:
-        self.salt = f"{MARK}salt()" if salted else ""
-
     def whole_of_text(self, text: str) -> str:
         return f"{MARK}whole_of_text({text})"
 
     def number_of_text(self, text: str) -> str:
         return f"{MARK}number_of_text({text})"
+
+    def day_of_text(self, text: str) -> str:
+        return f"{MARK}day_of_text({text})"
 
     def whole_of_number(self, value: str, kind: str) -> str:
         return f"{MARK}{'whole_of_decimal' if kind.startswith('DECIMAL') else 'whole_of_number'}({value})"
@@ -80,6 +80,23 @@ class Portable(Dialect):
     def digest_total(self, text: str) -> str:
         return f"{MARK}digest_total({text})"
 
+    def digest_word(self, text: str, at: int) -> str:
+        return f"{MARK}digest_word({text}, {at})"
+
+
+class Clustered(Portable):
+    """The same for Spark, which would make a row as wide as all keys for each of them.
+
+    Examples
+    --------
+    >>> Clustered().counted_together(["a", "b + 9"], "t")
+    'SELECT cell, count(*) AS n FROM (SELECT unnest([a, b + 9]) AS cell FROM (t) AS s) AS t GROUP BY cell'
+    """
+
+    def counted_together(self, keys: Sequence[str], rows: str) -> str:
+        cells = f"SELECT unnest([{', '.join(keys)}]) AS cell FROM ({rows}) AS s"
+        return f"SELECT cell, count(*) AS n FROM ({cells}) AS t GROUP BY cell"
+
 
 def _nearest(value: str) -> str:
     """SQL of Postgres for the nearest double of a decimal, which it refuses to round to infinity or to 0 itself."""
@@ -112,13 +129,15 @@ def _postgres() -> dict[str, str]:
     )
     listed = "unnest(string_to_array(a0, a1))"
     codes = "CAST(unnest(string_to_array(a2, '|')) AS bigint) AS code"
+    rounded = "(CASE WHEN a0 >= -9223372036854775808 AND a0 < 9223372036854775808 THEN (CASE WHEN a0 = floor(a0) THEN CAST(a0 AS bigint) END) END)"
     return {
         "whole_of_text": f"(CASE WHEN a0 ~ '^{WRITTEN_WHOLE}$' AND length({digits}) <= 19 THEN (CASE WHEN {whole} BETWEEN -9223372036854775808 AND 9223372036854775807 "
         f"THEN CAST({whole} AS bigint) END) END)",
         "number_of_text": f"(CASE WHEN length(a0) <= {LONGEST} AND a0 ~ '^{WRITTEN_NUMBER}$' THEN (CASE WHEN {trimmed} ~ '^[+]?[iI]' THEN CAST('Infinity' AS float8) "
         f"WHEN {trimmed} ~ '^-[iI]' THEN CAST('-Infinity' AS float8) ELSE ({_nearest(f'CAST({trimmed} AS numeric)')}) END) END)",
-        "whole_of_number": "(CASE WHEN a0 >= -9223372036854775808 AND a0 < 9223372036854775808 THEN (CASE WHEN a0 = floor(a0) THEN CAST(a0 AS bigint) END) END)",
-        "whole_of_decimal": "(CASE WHEN a0 >= -9223372036854775808 AND a0 < 9223372036854775808 THEN (CASE WHEN a0 = floor(a0) THEN CAST(a0 AS bigint) END) END)",
+        "day_of_text": f"(CASE WHEN a0 ~ '^{WRITTEN_DAY}$' THEN CAST(replace(substr(a0, 1, 10), '-', '') AS bigint) END)",
+        "whole_of_number": rounded,
+        "whole_of_decimal": rounded,
         "number_of_decimal": f"({_nearest('a0')})",
         "is_nan": "(a0 = CAST('NaN' AS float8))",
         "labels_text": f'SELECT substr({listed}, 2) COLLATE "C" AS label, {codes}',
@@ -130,12 +149,14 @@ def _postgres() -> dict[str, str]:
         "text_of_float": printed.replace("a0", "CAST(CAST(a0 AS text) AS float8)"),
         "text_length": "octet_length(a0)",
         "digest_total": f"CAST(COALESCE(SUM({low}) + 4294967296 * SUM({high}), 0) AS text)",
+        "digest_word": "CAST(CAST('x' || substr(md5(a0), a1, 8) AS bit(32)) AS bigint)",
     }
 
 
 def _spark() -> dict[str, str]:
-    whole, number = (
-        "\\\\A" + pattern.replace("\\", "\\\\") + "\\\\z" for pattern in (WRITTEN_WHOLE, WRITTEN_NUMBER)
+    whole, number, day = (
+        "\\\\A" + pattern.replace("\\", "\\\\") + "\\\\z"
+        for pattern in (WRITTEN_WHOLE, WRITTEN_NUMBER, WRITTEN_DAY)
     )
     order = " || ".join(f"substr(md5(a0), {at}, 2)" for at in range(31, 15, -2))
     # split takes a pattern; between \\Q and \\E every sign is itself.
@@ -144,6 +165,7 @@ def _spark() -> dict[str, str]:
     return {
         "whole_of_text": f"(CASE WHEN a0 RLIKE '{whole}' THEN TRY_CAST(split_part(btrim(a0, ' \\t'), '.', 1) AS BIGINT) END)",
         "number_of_text": f"(CASE WHEN length(a0) <= {LONGEST} AND a0 RLIKE '{number}' THEN TRY_CAST(btrim(a0, ' \\t') AS DOUBLE) END)",
+        "day_of_text": f"(CASE WHEN a0 RLIKE '{day}' THEN CAST(replace(substr(a0, 1, 10), '-', '') AS BIGINT) END)",
         "whole_of_number": "(CASE WHEN a0 >= CAST('-9223372036854775808' AS DOUBLE) AND a0 < CAST('9223372036854775808' AS DOUBLE) AND a0 = rint(a0) THEN CAST(a0 AS BIGINT) END)",
         "whole_of_decimal": "(CASE WHEN a0 = floor(a0) THEN TRY_CAST(a0 AS BIGINT) END)",
         "number_of_decimal": "CAST(CAST(a0 AS STRING) AS DOUBLE)",
@@ -156,20 +178,24 @@ def _spark() -> dict[str, str]:
         "text_of_float": "policygraph_repr(CAST(a0 AS DOUBLE), true)",
         "text_length": "octet_length(a0)",
         "digest_total": f"CAST(COALESCE(SUM(CAST(conv({order}, 16, 10) AS DECIMAL(20, 0))), 0) AS STRING)",
-        "salt": "pmod(spark_partition_id(), 16)",
+        "digest_word": "CAST(conv(substr(md5(a0), a1, 8), 16, 10) AS BIGINT)",
     }
 
 
 def _snowflake() -> dict[str, str]:
-    whole, number = (pattern.replace("\\", "\\\\") for pattern in (WRITTEN_WHOLE, WRITTEN_NUMBER))
+    whole, number, day = (
+        pattern.replace("\\", "\\\\") for pattern in (WRITTEN_WHOLE, WRITTEN_NUMBER, WRITTEN_DAY)
+    )
     order = " || ".join(f"SUBSTR(MD5(a0), {at}, 2)" for at in range(31, 15, -2))
     table = "TABLE(SPLIT_TO_TABLE(a0, a1)) AS l JOIN TABLE(SPLIT_TO_TABLE(a2, '|')) AS c ON l.index = c.index"
     codes = "CAST(c.value AS BIGINT) AS code"
+    rounded = "(CASE WHEN a0 >= -9223372036854775808 AND a0 < 9223372036854775808 AND a0 = FLOOR(a0) THEN CAST(a0 AS BIGINT) END)"
     return {
         "whole_of_text": f"(CASE WHEN REGEXP_LIKE(a0, '{whole}') THEN TRY_CAST(SPLIT_PART(TRIM(a0, ' \\t'), '.', 1) AS DECIMAL(19, 0)) END)",
         "number_of_text": f"(CASE WHEN LENGTH(a0) <= {LONGEST} AND REGEXP_LIKE(a0, '{number}') THEN TRY_CAST(TRIM(a0, ' \\t') AS DOUBLE) END)",
-        "whole_of_number": "(CASE WHEN a0 >= -9223372036854775808 AND a0 < 9223372036854775808 AND a0 = FLOOR(a0) THEN CAST(a0 AS BIGINT) END)",
-        "whole_of_decimal": "(CASE WHEN a0 >= -9223372036854775808 AND a0 < 9223372036854775808 AND a0 = FLOOR(a0) THEN CAST(a0 AS BIGINT) END)",
+        "day_of_text": f"(CASE WHEN REGEXP_LIKE(a0, '{day}') THEN CAST(REPLACE(SUBSTR(a0, 1, 10), '-', '') AS BIGINT) END)",
+        "whole_of_number": rounded,
+        "whole_of_decimal": rounded,
         "number_of_decimal": "CAST(CAST(a0 AS VARCHAR) AS DOUBLE)",
         "is_nan": "(a0 = CAST('NaN' AS DOUBLE))",
         "labels_text": f"SELECT SUBSTR(l.value, 2) AS label, {codes} FROM {table}",
@@ -180,6 +206,7 @@ def _snowflake() -> dict[str, str]:
         "text_of_float": "CAST(a0 AS VARCHAR)",
         "text_length": "OCTET_LENGTH(a0)",
         "digest_total": f"CAST(COALESCE(SUM(TO_NUMBER({order}, 'XXXXXXXXXXXXXXXX')), 0) AS VARCHAR)",
+        "digest_word": "TO_NUMBER(SUBSTR(MD5(a0), a1, 8), 'XXXXXXXX')",
     }
 
 
@@ -187,11 +214,13 @@ def _bigquery() -> dict[str, str]:
     order = ", ".join(f"SUBSTR(TO_HEX(MD5(a0)), {at}, 2)" for at in range(31, 15, -2))
     table = "UNNEST(SPLIT(a0, a1)) AS l WITH OFFSET AS i JOIN UNNEST(SPLIT(a2, '|')) AS c WITH OFFSET AS j ON i = j"
     codes = "CAST(c AS INT64) AS code"
+    rounded = "(CASE WHEN a0 = FLOOR(a0) THEN SAFE_CAST(a0 AS INT64) END)"
     return {
         "whole_of_text": f"(CASE WHEN REGEXP_CONTAINS(a0, r'\\A{WRITTEN_WHOLE}\\z') THEN SAFE_CAST(SPLIT(TRIM(a0, ' \\t'), '.')[OFFSET(0)] AS INT64) END)",
         "number_of_text": f"(CASE WHEN LENGTH(a0) <= {LONGEST} AND REGEXP_CONTAINS(a0, r'\\A{WRITTEN_NUMBER}\\z') THEN SAFE_CAST(TRIM(a0, ' \\t') AS FLOAT64) END)",
-        "whole_of_number": "(CASE WHEN a0 = FLOOR(a0) THEN SAFE_CAST(a0 AS INT64) END)",
-        "whole_of_decimal": "(CASE WHEN a0 = FLOOR(a0) THEN SAFE_CAST(a0 AS INT64) END)",
+        "day_of_text": f"(CASE WHEN REGEXP_CONTAINS(a0, r'\\A{WRITTEN_DAY}\\z') THEN SAFE_CAST(REPLACE(SUBSTR(a0, 1, 10), '-', '') AS INT64) END)",
+        "whole_of_number": rounded,
+        "whole_of_decimal": rounded,
         "number_of_decimal": "SAFE_CAST(CAST(a0 AS STRING) AS FLOAT64)",
         "is_nan": "IS_NAN(a0)",
         "labels_text": f"SELECT SUBSTR(l, 2) AS label, {codes} FROM {table}",
@@ -202,6 +231,7 @@ def _bigquery() -> dict[str, str]:
         "text_of_float": "CAST(a0 AS STRING)",
         "text_length": "BYTE_LENGTH(a0)",
         "digest_total": f"CAST(COALESCE(SUM(CAST(CONCAT('0x', {order}) AS NUMERIC)), 0) AS STRING)",
+        "digest_word": "CAST(CONCAT('0x', SUBSTR(TO_HEX(MD5(a0)), a1, 8)) AS INT64)",
     }
 
 

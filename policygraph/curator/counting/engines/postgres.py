@@ -37,7 +37,8 @@ SETTINGS = (
 )
 BLOCK, HEADER = 1 << 22, 19
 TEXTS = ("text", "varchar", "bpchar", "name", "char")
-TIMES = ("date", "time", "timestamp", "timestamptz", "uuid")
+TIMES_OF_DAY = ("time", "timestamp", "timestamptz")
+TIMES = ("date", *TIMES_OF_DAY, "uuid")
 _COLUMNS = """
 WITH RECURSIVE resolved(number, name, type) AS (
   SELECT attnum, attname, atttypid FROM pg_attribute WHERE attrelid = %(table)s AND attnum > 0 AND NOT attisdropped
@@ -87,7 +88,7 @@ def open_postgres(address: str) -> Source:
         columns = engine.begin(psycopg)
     except psycopg.Error as cause:
         raise engine.failed(cause) from cause
-    return Source(place.label, engine, tuple(columns), explain=engine.failed)
+    return Source(place.label, engine, tuple(columns), explain=engine.failed, times=engine.times)
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,7 @@ class _Server:
     def __init__(self, connection: Any, place: _Place) -> None:
         self.connection, self.place = connection, place
         self.select = ""
+        self.times: frozenset[str] = frozenset()
 
     @property
     def failures(self) -> tuple[type[Exception], ...]:
@@ -218,6 +220,7 @@ class _Server:
             value, its = _normal(sql.name(column), kind, shown)
             columns.append((column, f"c{at}", its))
             fields.append(f"{value} AS c{at}")
+        self.times = frozenset(f"c{at}" for at, (_, kind, _) in enumerate(found) if kind in TIMES_OF_DAY)
         self.select = f"SELECT {', '.join(fields) or '1 AS nothing'} FROM {name}"
         return columns
 

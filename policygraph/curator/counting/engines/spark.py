@@ -1,6 +1,7 @@
 """Tables of Spark, counted by its workers. Owns :func:`open_spark`.
 
-Records never come to the driver: what is collected are cells and their counts. Spark reads no CSV and no JSON here, since it guesses types from rows.
+Records never come to the driver: what is collected are cells and their counts. Each task adds up its own records by cell before any of them moves (Spark plans
+every count so), and what moves then is at most a row for each cell and task: one cell with most of the records is no bottleneck. Spark reads no CSV and no JSON here, since it guesses types from rows.
 """
 
 from __future__ import annotations
@@ -8,22 +9,32 @@ from __future__ import annotations
 import os
 import re
 import struct
+import sys
+import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import numpy.typing as npt
 
 from policygraph.curator.counting.dialect import Dialect
-from policygraph.curator.counting.engines.compiled import Portable, compiled
+from policygraph.curator.counting.engines.compiled import Clustered, compiled
 from policygraph.curator.counting.files import PARQUET, from_files, resolve_all
+from policygraph.curator.counting.held import rows_of_block
 from policygraph.curator.counting.reading import Files, suffix_of
 from policygraph.curator.counting.source import TABLE, Source, arrays_of
 from policygraph.curator.counting.values import MIXED, OTHER, SPLIT
+from policygraph.curator.histogram import changed
+from policygraph.curator.noise.blocks import BLOCK
 from policygraph.errors import DataError, InputError
+from policygraph.model.domain import Domain
+from policygraph.version import __version__
 
 WHOLE = ("byte", "short", "integer", "long")
+DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
+"""Where the schema of a frame says that a text is a char(n)."""
 LOCAL = {
     "spark.master": "local[*]",
     "spark.app.name": "policygraph",
@@ -33,8 +44,36 @@ LOCAL = {
     "spark.sql.session.timeZone": "UTC",
     "spark.driver.host": "localhost",
     "spark.driver.bindAddress": "127.0.0.1",
+    # What is collected are counts, of at most 10^8 cells.
+    "spark.driver.maxResultSize": "0",
+    # Nothing is stored there, and Spark would make the folder where the command was started.
+    "spark.sql.warehouse.dir": os.path.join(tempfile.gettempdir(), "policygraph-spark"),
 }
 """Settings of a session that is started here; one that is given is used as it is."""
+FIXED = {
+    # What SQL means.
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.ansi.enforceReservedKeywords": "false",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.session.timeZone": "UTC",
+    # A label may have a dollar sign and a brace.
+    "spark.sql.variable.substitute": "false",
+    # What is in a file: all of it, and nothing that is guessed.
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.mergeSchema": "false",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+}
+"""Settings under which statements run, whatever the given session has: they could change what is counted."""
+HEAP = 6 << 30
+"""Most memory of a session that is started here; half of the machine if that is less."""
 
 
 def is_frame(data: Any) -> bool:
@@ -60,7 +99,7 @@ def open_spark(data: Any, session: Any = None) -> Source:
         For data that Spark cannot read without guessing.
     """
     if is_frame(data):
-        return _source("the Spark frame", data, data.sparkSession)
+        return _source("the Spark frame", data, own_session(data.sparkSession))
     files = data if isinstance(data, Files) else Files(data)
     given = [files.data] if isinstance(files.data, (str, os.PathLike)) else files.data
     listed = [os.fspath(path) for path in given]
@@ -90,7 +129,7 @@ def open_spark(data: Any, session: Any = None) -> Source:
             code="engine.data",
             value=odd[0],
         )
-    session = session or local_session()
+    session = own_session(session or local_session())
     try:
         frame = session.read.parquet(*(f"file://{os.path.abspath(path)}" for path in paths))
     except _failures() as cause:
@@ -100,16 +139,18 @@ def open_spark(data: Any, session: Any = None) -> Source:
     [(records,)] = known.rows_of(f"SELECT count(*) FROM {TABLE}")
     return Source(
         label, made.engine, made.columns, stamps=known.stamps, keep=known.keep, records=int(records),
-        explain=made.explain, folders=known.folders,
+        explain=made.explain, folders=known.folders, times=made.times,
     )  # fmt: skip
 
 
 def _away(paths: list[str], session: Any) -> Source:
     """Files that this machine need not reach, such as s3a:// and hdfs://; their records are told apart by content."""
-    session = session or local_session()
+    session = own_session(session or local_session())
     label = ", ".join(paths)
     try:
-        frame = session.read.option("mergeSchema", "true").parquet(*paths)
+        # Names of folders are no columns: their types would be guessed.
+        reader = session.read.option("mergeSchema", "true").option("recursiveFileLookup", "true")
+        frame = reader.parquet(*paths)
     except _failures() as cause:
         raise unreadable_by_spark(label, cause) from cause
     return _source(label, frame, session)
@@ -131,7 +172,11 @@ def local_session() -> Any:
     if active is not None:
         return active
     builder = pyspark.SparkSession.builder
-    for name, value in LOCAL.items():
+    half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    # Workers run this very Python, unless somebody said otherwise; PySpark looks nowhere else.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    own = {"spark.driver.memory": f"{min(HEAP, half) >> 20}m"}
+    for name, value in {**LOCAL, **own}.items():
         builder = builder.config(name, value)
     try:
         return builder.getOrCreate()
@@ -142,6 +187,16 @@ def local_session() -> Any:
             code="engine.missing",
             value="spark",
         ) from cause
+
+
+def own_session(session: Any) -> Any:
+    """A session beside a given one, with its settings but for those that could change what is counted; what is registered in it is seen nowhere else."""
+    made = session.newSession()
+    for name, value in {**session.conf.getAll, **FIXED}.items():
+        if made.conf.isModifiable(name):
+            made.conf.set(name, value)
+    made.udf.register("policygraph_repr", printer())
+    return made
 
 
 def _pyspark() -> Any:
@@ -176,25 +231,31 @@ def _source(label: str, frame: Any, session: Any) -> Source:
     fields = frame.schema.fields
     # Columns go by their number: Spark does not tell names apart by case.
     plain = frame.toDF(*(f"c{at}" for at in range(len(fields))))
-    engine = _Session(session, plain, [_normal(f"c{at}", one.dataType) for at, one in enumerate(fields)])
+    engine = _Session(session, plain, [_normal(f"c{at}", one) for at, one in enumerate(fields)])
     columns = tuple(
         (one.name, f"c{at}", kind)
         for at, (one, (_, kind)) in enumerate(zip(fields, engine.normal, strict=True))
     )
-    return Source(label, engine, columns, explain=lambda cause: unreadable_by_spark(label, cause))
+    times = frozenset(
+        f"c{at}" for at, one in enumerate(fields) if one.dataType.typeName() in ("timestamp", "timestamp_ntz")
+    )
+    return Source(
+        label, engine, columns, explain=lambda cause: unreadable_by_spark(label, cause), times=times
+    )
 
 
 class _Session:
-    """A frame under a name of its own in its session."""
+    """A frame under a name of its own in a session of its own."""
 
-    dialect: Dialect = Portable(salted=True)
+    dialect: Dialect = Clustered()
 
     def __init__(self, session: Any, frame: Any, normal: list[tuple[str, str]]) -> None:
         self.session, self.normal = session, normal
-        self.view = f"policygraph_{uuid4().hex}"
-        frame.createOrReplaceTempView(self.view)
-        session.udf.register("policygraph_repr", _repr)
-        weakref.finalize(self, _forget, session, self.view)
+        view = f"policygraph_{uuid4().hex}"
+        # The frame is of the given session; only such a view is seen from another one.
+        frame.createGlobalTempView(view)
+        self.view = f"{session.conf.get('spark.sql.globalTempDatabase', 'global_temp')}.{view}"
+        weakref.finalize(self, _forget, session, view)
 
     @property
     def failures(self) -> tuple[type[Exception], ...]:
@@ -216,33 +277,120 @@ class _Session:
         """Answer with a few rows."""
         return [tuple(row) for row in self._asked(statement).collect()]
 
+    def held(self, statement: str, part: Domain, rows: int) -> HeldThere:
+        """Count, and hold the counts on the workers."""
+        # Cut off from the records: what is lost is an error then, and never counted a second time from records that may have changed.
+        frame = self._asked(
+            f"SELECT * FROM ({statement}) AS counted WHERE NOT cell IS NULL"
+        ).localCheckpoint()
+        [(total,)] = frame.selectExpr("coalesce(sum(n), 0)").collect()
+        if int(total) != rows:
+            raise changed()
+        return HeldThere(self.session, frame, part)
+
+
+class HeldThere:
+    """Counts on the workers, which make the noisy values of each block."""
+
+    def __init__(self, session: Any, frame: Any, part: Domain) -> None:
+        self.session, self.frame, self.part = session, frame, part
+
+    def check(self, make: Any, folder: str) -> None:
+        """Rehearse on the workers what they will have to do: they must have this package, and draw what this machine draws."""
+        _schema(self.part)
+        tasks = min(64, 2 * self.session.sparkContext.defaultParallelism)
+        told = self.session.range(0, tasks, 1, tasks).mapInArrow(
+            _rehearse(make), "version string, noise bigint"
+        )
+        try:
+            found = {tuple(row) for row in told.distinct().collect()}
+        except _failures() as cause:
+            raise _not_there(_first_line(cause)) from cause
+        if found != {(__version__, make.rehearsal())}:
+            raise _not_there("they have another version of it, or draw other noise")
+
+    def write(self, make: Any, folder: str) -> None:
+        """Write the blocks from the workers."""
+        block = f"CAST(cell DIV {BLOCK} AS BIGINT) AS block"
+        counted = self.frame.selectExpr(block, f"CAST(cell % {BLOCK} AS BIGINT) AS at", "n").groupBy("block")
+        every = self.session.range(make.blocks).selectExpr("id AS block").groupBy("block")
+        made = counted.cogroup(every).applyInArrow(_blocks(make, self.part), _schema(self.part))
+        try:
+            made.write.mode("error").parquet(folder)
+        except _failures() as cause:
+            raise unreadable_by_spark(folder, cause) from cause
+
+
+def _rehearse(make: Any) -> Callable[[Any], Any]:
+    def told(batches: Any) -> Any:
+        import pyarrow
+
+        # Of the package that is there; the name outside would come along with its value here.
+        from policygraph.version import __version__ as there
+
+        for _ in batches:
+            yield pyarrow.RecordBatch.from_pydict({"version": [there], "noise": [make.rehearsal()]})
+
+    return told
+
+
+def _blocks(make: Any, part: Domain) -> Callable[[Any, Any], Any]:
+    def made(counted: Any, block: Any) -> Any:
+        number = int(block["block"][0].as_py())
+        at, many = (counted[name].to_numpy().astype(np.int64) for name in ("at", "n"))
+        return rows_of_block(part, number, make(number, at, many))
+
+    return made
+
+
+def _schema(part: Domain) -> Any:
+    """The columns of a part for Spark."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(rows_of_block(part, 0, np.zeros(1, dtype=np.int64)).schema)
+
+
+def _not_there(why: str) -> InputError:
+    return InputError(
+        f"the workers of Spark cannot draw noise ({why}): expected policygraph {__version__} on each of them. Install it there. Nothing was charged.",
+        code="engine.workers",
+    )
+
 
 def _forget(session: Any, view: str) -> None:
     # The session may have ended meanwhile.
     if session.sparkContext._jsc is not None:
-        session.catalog.dropTempView(view)
+        session.catalog.dropGlobalTempView(view)
 
 
-def _repr(value: float | None, narrow: bool) -> str | None:
-    """A float as Python and DuckDB print it, one of 32 bits by its own digits; Java prints other digits, and not always the shortest."""
-    if value is None or not narrow or value - value != 0:
-        return None if value is None else repr(value)
-    digits = (f"{value:.{count}g}" for count in range(1, 18))
-    return repr(
-        float(next(text for text in digits if struct.pack("f", float(text)) == struct.pack("f", value)))
-    )
+def printer() -> Callable[[float | None, bool], str | None]:
+    """How Python and DuckDB print a float, one of 32 bits by its own digits; Java prints other digits, and not always the shortest."""
+    pack = struct.pack
+
+    # Inside another function, so that it goes to the workers as it is: they need not have this package.
+    def shown(value: float | None, narrow: bool) -> str | None:
+        if value is None or not narrow or value - value != 0:
+            return None if value is None else repr(value)
+        digits = (f"{value:.{count}g}" for count in range(1, 18))
+        return repr(float(next(text for text in digits if pack("f", float(text)) == pack("f", value))))
+
+    return shown
 
 
-def _normal(column: str, kind: Any) -> tuple[str, str]:
+def _normal(column: str, field: Any) -> tuple[str, str]:
     """A column as one of the kinds that all engines know; times as the text that DuckDB prints."""
+    kind = field.dataType
     name = kind.typeName()
+    if name == "char" or str(field.metadata.get(DECLARED, "")).startswith("char("):
+        # The blanks that pad it are not part of a value.
+        return f"rtrim(' ', collate({column}, 'UTF8_BINARY'))", "VARCHAR"
     if name in WHOLE:
         return f"CAST({column} AS BIGINT)", "BIGINT"
     if name in ("float", "double", "boolean"):
         return column, name.upper()
     if name == "decimal":
         return column, "DECIMAL"
-    if name in ("string", "char", "varchar"):
+    if name in ("string", "varchar"):
         return f"collate({column}, 'UTF8_BINARY')", "VARCHAR"
     if name == "date":
         return _dated(column, column), "VARCHAR"

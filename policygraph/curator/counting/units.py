@@ -1,0 +1,304 @@
+"""Records of units, bounded before they are counted. Owns :func:`count_units`.
+
+Of each unit so many records are kept, by an order that depends on its own records and on a key that knows no data: what is kept of one unit can never
+depend on another. Records that a rule for unknown values leaves out are gone before. How many are left out here is told to nobody. ``docs/explanation/proofs/units.md``
+says why any such order will do, and why a key that came from the data would not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from policygraph.arrow import to_numpy
+from policygraph.curator.counting import sql
+from policygraph.curator.counting.opening import open_source
+from policygraph.curator.counting.parts import CountedPart, histogram_of
+from policygraph.curator.counting.source import TABLE, Source
+from policygraph.curator.counting.tables import Tally, count_cells, find_columns, position, read_rule
+from policygraph.curator.counting.values import WHOLE, family, plain
+from policygraph.curator.histogram import Histogram, Ints
+from policygraph.errors import DataError, RefusedError
+from policygraph.model.domain import Domain
+from policygraph.model.units import Unit
+
+PRIME = 2**31 - 1
+AT_ONCE = 1 << 24
+"""Most records that are held at once; more are read in several passes, each with other units."""
+NARROW = WHOLE - {"HUGEINT", "UHUGEINT", "UBIGINT"}
+PRINTED = ("VARCHAR", "UUID", "DATE")
+TALLIED = 1 << 24
+"""Up to so many cells, what is kept is added up in a table."""
+MOST = 100_000
+"""Most records of one unit in one cell that can be told apart by number."""
+
+
+def count_units(
+    data: Any, policy: Unit, columns: Mapping[str, str] | None = None, engine: Any = None
+) -> Histogram:
+    """Count the records of a table into cells, of each unit at most so many.
+
+    Parameters
+    ----------
+    data, columns, engine
+        As in :func:`~policygraph.curator.counting.tables.count_cells`.
+    policy
+        The unit and its bounds.
+
+    Raises
+    ------
+    DataError
+        For a column of the unit that is not there, has no value in some record or is of numbers that need not be whole; for records that do not fit the domain; and
+        where the policy graph does not allow records to be left out, for a unit that has too many.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> visits = pyarrow.table({"person": [1, 1, 1, 2], "shop": [0, 0, 1, 1]})
+    >>> from policygraph.model.policy import Policy
+    >>> shops = Unit(Policy(Domain({"shop": 2})), "person", at_most=2, per_cell=1)
+    >>> count_units(visits, shops).vector().tolist()
+    [1, 2]
+    """
+    domain = policy.domain
+    if not isinstance(domain, Domain) or domain.size >= 1 << 62 or policy.cap > MOST:
+        raise RefusedError(
+            f"a unit over {domain.size:,} cells with up to {policy.cap:,} records in one of them: expected fewer than 2**62 cells, and at most {MOST:,} records in one. Lower at_most or per_cell.",
+            code="unit.too-large",
+        )
+    unknown = dict(policy.unknown) if isinstance(policy.unknown, tuple) else policy.unknown
+    source = open_source(data, engine)
+    found = find_columns(source, domain, columns)
+    tally = Tally(source, domain, found, read_rule(domain, unknown))
+    column, kind = _unit_column(source, policy, found)
+    value, kind = plain(sql.name(column), kind)
+    if source.textual:
+        value = f"nullif({value}, '')"
+    bounded = _Bounded(tally, policy, value, kind)
+    if not policy.enforced:
+        bounded.check_bounds()
+        return count_cells(source, domain, unknown=unknown, columns=columns)
+    fingerprint = source.fingerprint()
+    cells, counts, missed = bounded.here() if tally.dialect.embedded else bounded.there()
+    if missed and unknown != "drop":
+        raise tally.misfit(bounded.records(), missed)
+    rows = np.stack(np.unravel_index(cells, domain.shape), axis=1).astype(np.int64)
+    part = CountedPart({}, {"files": [], "tables": [fingerprint]}, rows, counts, None, missed)
+    made: Any = histogram_of(part, domain, None, source.label)
+    bounded_counts: Histogram = replace(made, fingerprint=fingerprint)
+    return bounded_counts
+
+
+def _unit_column(source: Source, policy: Unit, attributes: Mapping[str, tuple[str, str]]) -> tuple[str, str]:
+    """Engine name and type of the column of the unit."""
+    matches = [(at, kind) for shown, at, kind in source.columns if shown == policy.column]
+    given = ", ".join(repr(shown) for shown, _, _ in source.columns[:12])
+    if len(matches) != 1:
+        raise DataError(
+            f"{source.label}: {'no' if not matches else len(matches)} column {policy.column!r} for the unit. Its columns are {given}. Nothing was charged.",
+            code="data.missing-column",
+            value=policy.column,
+        )
+    [(at, kind)] = matches
+    counted = [name for name, (column, _) in attributes.items() if column == at]
+    if counted:
+        raise DataError(
+            f"{source.label}: the column {policy.column!r} is the unit and is read as the attribute {counted[0]!r}: expected two columns. Nothing was charged.",
+            code="unit.column",
+            value=policy.column,
+        )
+    known = kind in WHOLE or kind in PRINTED or (kind.startswith("ENUM(") and kind.endswith(")"))
+    if not known or at in source.times:
+        raise DataError(
+            f"{source.label}: the column {policy.column!r} of the unit is of the kind {family(kind)}, or of times or lists: expected texts, dates or whole numbers, which are equal or not on every engine. A missing value makes "
+            "numbers of a frame of pandas ones that need not be whole. Nothing was charged.",
+            code="unit.type",
+            value=policy.column,
+        )
+    return at, kind
+
+
+class _Bounded:
+    """A source, the way from its columns to cells, and whose each record is."""
+
+    def __init__(self, tally: Tally, policy: Unit, value: str, kind: str) -> None:
+        self.tally, self.policy, self.value, self.kind = tally, policy, value, kind
+        self.source, self.dialect = tally.source, tally.dialect
+        self.key = hashlib.sha256(f"policygraph unit {policy.fingerprint}".encode()).hexdigest()
+
+    def cells(self) -> str:
+        """SELECT of u, whose record it is, and cell, NULL where it does not fit the domain."""
+        domain = self.tally.domain
+        strange = " OR ".join(f"c{i} IS NULL" for i in range(len(domain.names)))
+        coded = self.tally.coded(group=False, beside=self.value)
+        return f"SELECT u, CASE WHEN {strange} THEN NULL ELSE {position(domain, domain, wide=domain.size >= 1 << 31)} END AS cell FROM ({coded}) AS s"
+
+    def check_present(self) -> None:
+        """Refuse records of which nobody can say whose they are."""
+        [(missing,)] = self.source.rows_of(
+            f"SELECT count(*) FROM (SELECT {self.value} AS u FROM {TABLE}) AS s WHERE u IS NULL"
+        )
+        if missing:
+            raise self._missing(int(missing))
+
+    def _missing(self, records: int) -> DataError:
+        return DataError(
+            f"{self.source.label}: the column {self.policy.column!r} of the unit has no value in {records:,} record{'s' * (records != 1)}: expected one in each, since nobody can say whose "
+            "such a record is. Leave them out of the data, or name their units. Nothing was charged.",
+            code="unit.missing",
+            rows=records,
+        )
+
+    def _counted(self) -> str:
+        kept = f"SELECT u, cell FROM ({self.cells()}) AS s WHERE NOT cell IS NULL"
+        return f"SELECT u, cell, count(*) AS n FROM ({kept}) AS t GROUP BY u, cell"
+
+    def check_bounds(self) -> None:
+        """Refuse data with a unit that has too many records, where the policy graph does not allow to leave some out."""
+        self.check_present()
+        totals = f"SELECT u, sum(n) AS records, max(n) AS most FROM ({self._counted()}) AS c GROUP BY u"
+        [(records, most)] = self.source.rows_of(
+            f"SELECT coalesce(max(records), 0), coalesce(max(most), 0) FROM ({totals}) AS d"
+        )
+        policy = self.policy
+        if int(records) > policy.at_most or int(most) > policy.cap:
+            raise DataError(
+                f"{self.source.label}: one {policy.column} has more than {policy.words}, and under this policy graph none can be left out: which are kept would depend on what they are, and change by more "
+                "than steps along edges. Raise the bounds, leave records out of the data, or leave out the graph. Nothing was charged.",
+                code="unit.too-many",
+            )
+
+    def records(self) -> int:
+        """How many records there are."""
+        there = self.source.records
+        if there is None:
+            [(there,)] = self.source.rows_of(f"SELECT count(*) FROM {TABLE}")
+        return int(there)
+
+    def there(self) -> tuple[Ints, Ints, int]:
+        """Cells, counts and how many records do not fit, by statements that the engine answers."""
+        self.check_present()
+        fits, missed = self.tally.fitting()
+        self.tally.check_none_lost(fits + missed)
+        out: list[Ints] = [np.zeros(0, dtype=np.int64)]
+        many: list[Ints] = [np.zeros(0, dtype=np.int64)]
+        for batch in self.source.run(self.statement()):
+            out.append(batch["cell"].astype(np.int64))
+            many.append(batch["n"].astype(np.int64))
+        return np.concatenate(out), np.concatenate(many), missed
+
+    def statement(self) -> str:
+        """SELECT of cell and n, the records that are kept."""
+        policy, dialect = self.policy, self.dialect
+        cap, most = policy.cap, policy.at_most
+        numbers = dialect.labels(range(cap), "BIGINT", range(cap))
+        copies = f"SELECT s.u AS u, s.cell AS cell, numbers.code AS j FROM ({self._counted()}) AS s JOIN ({numbers}) AS numbers ON numbers.code < s.n"
+        text = f"{sql.literal(self.key + ':')} || {dialect.text('u', self.kind)}"
+        words = ", ".join(f"{dialect.digest_word(text, 1 + 8 * at)} % {PRIME} AS w{at}" for at in range(4))
+        x = f"((CAST(cell AS BIGINT) % {PRIME}) * {cap % PRIME} + j) % {PRIME} AS x"
+        made = f"SELECT u, cell, j, {x}, {words} FROM ({copies}) AS c"
+        value = "w0"
+        for at in (1, 2, 3):
+            value = f"(({value} * x + w{at}) % {PRIME})"
+        valued = f"SELECT u, cell, j, {value} AS v FROM ({made}) AS d"
+        placed = f"SELECT cell, row_number() OVER (PARTITION BY u ORDER BY v, cell, j) AS place FROM ({valued}) AS e"
+        return f"SELECT cell, count(*) AS n FROM ({placed}) AS f WHERE place <= {most} GROUP BY cell"
+
+    def here(self) -> tuple[Ints, Ints, int]:
+        """The same inside this process: cells and units come batch by batch, and are put in order here, which takes a fraction of a statement."""
+        there, size = self.records(), self.tally.domain.size
+        passes = max(1, -(-there // AT_ONCE))
+        missed, seen, kept = 0, 0, [np.zeros(0, dtype=np.int64)]
+        whole = np.zeros(size if size <= TALLIED else 0, dtype=np.int64)
+        for one in range(passes):
+            units, texts, cells = self._read(one, passes)
+            seen += len(cells)
+            if len(cells) and int(cells.min()) < 0:
+                fits = cells >= 0
+                missed += int((~fits).sum())
+                units, cells = units[fits], cells[fits]
+            some = self._keep(units, texts, cells)
+            if len(whole):
+                whole += np.bincount(some, minlength=size)
+            else:
+                kept.append(some)
+        if seen != there:
+            self.tally.check_none_lost(seen)
+        if len(whole):
+            at = np.flatnonzero(whole)
+            return at, whole[at], missed
+        found, counts = np.unique(np.concatenate(kept), return_counts=True)
+        return found, counts.astype(np.int64), missed
+
+    def _read(self, one: int, passes: int) -> tuple[Any, Any, Any]:
+        """Units as numbers, their texts by number (None where the number is the text), and cells; -1 for none."""
+        import pyarrow
+
+        narrow = self.kind in NARROW
+        shown = "u" if narrow else self.dialect.text("u", self.kind)
+        where = "" if passes == 1 else f" WHERE hash(u) % {passes} = {one}"
+        statement = f"SELECT {shown} AS u, cell FROM ({self.cells()}) AS t{where}"
+        units, cells, missing = self.source.explained(lambda: self._arrays(statement, narrow))
+        if missing:
+            raise self._missing(missing)
+        none = np.zeros(0, dtype=np.int32)
+        at = np.concatenate([none, *cells])
+        if narrow:
+            return np.concatenate([none, *units]), None, at
+        made = pyarrow.chunked_array(units, type=pyarrow.string()).dictionary_encode().unify_dictionaries()
+        codes = [chunk.indices.to_numpy() for chunk in made.chunks]
+        return np.concatenate([none, *codes]), made.chunk(0).dictionary if codes else None, at
+
+    def _arrays(self, statement: str, narrow: bool) -> tuple[list[Any], list[Any], int]:
+        """Units, cells and how many records have no unit, batch by batch."""
+        engine: Any = self.source.engine
+        units, cells, missing = [], [], 0
+        for batch in engine.arrow(statement):
+            whose, at = batch.columns
+            missing += whose.null_count
+            units.append(to_numpy(whose.fill_null(0) if whose.null_count else whose) if narrow else whose)
+            cells.append(to_numpy(at.fill_null(-1) if at.null_count else at))
+        return units, cells, missing
+
+    def _keep(self, units: Any, texts: Any, cells: Any) -> Ints:
+        """The cells of the records that are kept."""
+        if not len(cells):
+            return np.zeros(0, dtype=np.int64)
+        from policygraph.curator.counting._compiled_units import by_unit, kept, numbers_of
+
+        names = None
+        low, high = int(units.min()), int(units.max())
+        if high - low > 4 * len(units) + (1 << 16):
+            names, units = np.unique(units, return_inverse=True)
+            low, high = 0, len(names) - 1
+        cap, most = self.policy.cap, self.policy.at_most
+        many = numbers_of(units, low, high - low + 1)
+        ends = np.cumsum(many)
+        records = by_unit(units, low, cells, ends)
+        starts = np.append(ends, len(cells))
+        several = np.flatnonzero(many > most)
+        named = (several + low if names is None else names[several]).tolist()
+        whose = map(str, named) if texts is None else texts.take(_indices(named)).to_pylist()
+        found: Ints = kept(records, starts, _words(self.key, whose), cap, most)
+        return found
+
+
+def _indices(numbers: list[int]) -> Any:
+    import pyarrow
+
+    return pyarrow.array(numbers, type=pyarrow.int64())
+
+
+def _words(key: str, units: Iterable[str]) -> Ints:
+    """Four numbers from the key and each unit, as the statements of all engines make them."""
+    begun = hashlib.md5(f"{key}:".encode(), usedforsecurity=False)
+    made = []
+    for unit in units:
+        one = begun.copy()
+        one.update(unit.encode())
+        made.append(one.digest())
+    return np.frombuffer(b"".join(made), dtype=">u4").astype(np.int64).reshape(-1, 4) % PRIME

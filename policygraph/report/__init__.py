@@ -1,0 +1,5 @@
+"""One page about a release that a director reads; start at ``page``."""
+
+from policygraph.report.page import report
+
+__all__ = ["report"]

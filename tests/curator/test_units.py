@@ -1,0 +1,373 @@
+"""Records of units are bounded before they are counted, each unit by itself; releases, ledgers and everything else under units."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections import Counter
+
+import numpy as np
+import pandas
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import policygraph as pg
+from policygraph.curator.counting import units
+from policygraph.curator.counting.units import _Bounded, count_units
+from policygraph.curator.requests import count_part, read
+from policygraph.demo import made_up
+from policygraph.files import dumps, loads
+from policygraph.mechanisms.members import OnMembers
+from policygraph.model.units import steps_between
+from tests.broken import units as broken
+from tests.oracles import units as oracle
+
+SHOPS = pg.Domain({"shop": ["a", "b", "c"], "hour": 2})
+VISITS = st.lists(
+    st.tuples(
+        st.sampled_from(["ann", "Ann", "bob", "é", "e\u0301"]),
+        st.sampled_from(["a", "b", "c", "?"]),
+        st.integers(0, 1),
+    ),
+    max_size=40,
+)
+
+
+def table_of(rows):
+    columns = list(zip(*rows, strict=True)) or [[], [], []]
+    types = (pa.string(), pa.string(), pa.int64())
+    return pa.table(
+        {
+            name: pa.array(column, kind)
+            for name, column, kind in zip(("person", "shop", "hour"), columns, types, strict=True)
+        }
+    )
+
+
+def people(most=3, per_cell=None, unknown="drop", graph=None, **more):
+    return pg.Unit(pg.Policy(SHOPS, graph, unknown=unknown), "person", most, per_cell, **more)
+
+
+def literal(rows, unit):
+    """What is kept, straight from the definition: rule first, then each unit by itself."""
+    key = hashlib.sha256(f"policygraph unit {unit.fingerprint}".encode()).hexdigest()
+    other = dict(unit.unknown) if isinstance(unit.unknown, tuple) else {}
+    out = [0] * SHOPS.size
+    for person in {row[0] for row in rows}:
+        own = [
+            (other.get("shop", shop) if shop == "?" else shop, hour)
+            for who, shop, hour in rows
+            if who == person
+        ]
+        cells = ["abc".index(shop) * 2 + hour for shop, hour in own if shop != "?"]
+        order = {
+            (c, j): oracle.place(key, person, c, j, unit.cap) for c in set(cells) for j in range(unit.cap)
+        }
+        for cell in oracle.bounded(cells, unit.at_most, unit.cap, order):
+            out[cell] += 1
+    return out
+
+
+@given(rows=VISITS, most=st.integers(1, 4), data=st.data())
+@settings(max_examples=60)
+def test_each_unit_is_bounded_by_itself(rows, most, data):
+    per_cell = data.draw(st.one_of(st.none(), st.integers(1, most)))
+    unit = people(most, per_cell, data.draw(st.sampled_from(["drop", {"shop": "c"}])))
+    with pytest.MonkeyPatch.context() as patch:
+        if data.draw(st.booleans()):
+            patch.setattr(units, "AT_ONCE", 7)
+        made = count_units(table_of(rows), unit).vector().tolist()
+        if data.draw(st.booleans()):
+            patch.setattr(_Bounded, "here", _Bounded.there)
+            assert count_units(table_of(rows), unit).vector().tolist() == made
+    assert made == literal(rows, unit)
+    # Whoever leaves takes along what was counted of them, and changes nothing else.
+    for person in {row[0] for row in rows}:
+        others = count_units(table_of([row for row in rows if row[0] != person]), unit).vector()
+        gone = np.array(made) - others
+        assert gone.min() >= 0
+        assert gone.max(initial=0) <= unit.cap
+        assert gone.sum() <= most
+
+
+def test_numbers_texts_and_wide_numbers_name_units_alike():
+    numbers = [1, 1, 1, 2, -(2**63), 2**63 - 1, 2**63 - 1]
+    rest = {"shop": list("aabcabc"), "hour": [0, 1, 0, 1, 0, 0, 1]}
+    unit = people(2, 1)
+    kinds = [
+        pa.array(numbers, pa.int64()),
+        pa.array(list(map(str, numbers))),
+        pa.array(list(map(str, numbers))).dictionary_encode(),
+    ]
+    found = [count_units(pa.table({"person": kind, **rest}), unit).vector().tolist() for kind in kinds]
+    assert found[0] == found[1] == found[2]
+    assert sum(found[0]) == 2 + 1 + 1 + 2
+    wide = pa.table(
+        {"person": pa.array([2**64 - 1, 2**64 - 1, 0], pa.uint64()), "shop": list("abc"), "hour": [0, 0, 0]}
+    )
+    assert count_units(wide, people(1)).rows == 2
+
+
+def test_a_domain_without_a_vector_is_counted_too():
+    domain = pg.Domain({"a": 10**5, "b": 10**5})
+    data = pa.table({"person": [1, 1, 1, 2], "a": [7, 7, 99_999, 7], "b": [1, 1, 2, 3]})
+    made = count_units(data, pg.Unit(pg.Policy(domain), "person", 2, 1))
+    cells, counts = made.filled(("a",))
+    assert dict(zip(cells[:, 0].tolist(), counts.tolist(), strict=True)) == {7: 2, 99_999: 1}
+    far = pg.Domain(dict.fromkeys("abc", 10**7))
+    with pytest.raises(pg.RefusedError) as refusal:
+        count_units(data.append_column("c", pa.array([0] * 4)), pg.Unit(pg.Policy(far), "person", 2))
+    assert refusal.value.code == "unit.too-large"
+
+
+BAD_DATA = {
+    "unit.missing": pa.table({"person": ["x", None], "shop": ["a", "b"], "hour": [0, 1]}),
+    "unit.type": pandas.DataFrame({"person": [1.0, None], "shop": ["a", "b"], "hour": [0, 1]}),
+    "data.missing-column": pa.table({"human": ["x"], "shop": ["a"], "hour": [0]}),
+    "data.unknown-value": pa.table({"person": ["x"], "shop": ["?"], "hour": [0]}),
+    "unit.counts": [1, 2, 3, 4, 5, 6],
+}
+
+
+@pytest.mark.parametrize("code", BAD_DATA)
+def test_bad_data_are_one_sentence_and_nothing_is_charged(code, tmp_path):
+    query, unit, ledger = pg.queries.identity(SHOPS), people(unknown="error"), tmp_path / "budget.db"
+    with pytest.raises(pg.PolicyGraphError) as refusal:
+        pg.release(query, unit, BAD_DATA[code], epsilon=1, ledger=ledger)
+    assert refusal.value.code == code
+    assert not pg.Ledger(ledger).datasets()
+
+
+def test_more_bad_data(tmp_path):
+    rows = "person,shop,hour\nx,a,0\n,b,1\n"
+    (tmp_path / "visits.csv").write_text(rows)
+    query = pg.queries.identity(SHOPS)
+    for columns, code in ((None, "unit.missing"), ({"shop": "person"}, "unit.column")):
+        with pytest.raises(pg.DataError) as refusal:
+            pg.release(query, people(), str(tmp_path / "visits.csv"), epsilon=1, columns=columns)
+        assert refusal.value.code == code
+    with pytest.raises(pg.RefusedError) as refused:
+        count_part(table_of([("ann", "a", 0)]), None, people())
+    assert refused.value.code == "unit.parts"
+    with pytest.raises(pg.InputError, match="edge lists"):
+        pg.release(query, people(), table_of([("ann", "a", 0)]), epsilon=1, edges={"loops": "drop"})
+    part = tmp_path / "counts.parquet"
+    count_part(table_of([("ann", "a", 0)]), None, pg.Policy(SHOPS)).write(part)
+    with pytest.raises(pg.InputError) as refusal:
+        pg.release(query, people(unknown="error"), str(part), epsilon=1)
+    assert refusal.value.code == "unit.counts"
+
+
+def test_under_a_graph_that_forbids_it_nothing_is_left_out():
+    line = pg.PolicyGraph.product(SHOPS, {"shop": "line"})
+    rows = [("ann", "a", 0), ("ann", "c", 0)]
+    assert count_units(table_of(rows), people(2, graph=line)).rows == 2
+    for unit in (people(1, graph=line), people(2, 1, graph=line)):
+        with pytest.raises(pg.DataError) as refusal:
+            count_units(table_of([*rows, ("ann", "a", 0)]), unit)
+        assert refusal.value.code == "unit.too-many"
+    full = pg.PolicyGraph.full(SHOPS)
+    assert not people(2, 1, graph=full).enforced
+    assert count_units(table_of(rows), people(1, graph=full)).rows == 1
+    assert count_units(table_of(rows * 2), people(3, 1, graph=full.with_bottom())).rows == 2
+
+
+def test_a_release_tells_the_unit_and_nothing_of_what_was_left_out(tmp_path, caplog):
+    """Ann has one record that counts, or nine copies of it: the same release, the same log."""
+    said = []
+    for copies in (1, 9):
+        rows = [("ann", "a", 0)] * copies + [("bob", "b", 1)]
+        with caplog.at_level(logging.DEBUG):
+            caplog.clear()
+            made = pg.release(
+                pg.queries.identity(SHOPS),
+                people(3, 1, within="home"),
+                table_of(rows),
+                epsilon=1,
+                rng=pg.SeededRng(1),
+            )
+        said.append((json.dumps(made.record, sort_keys=True), made.values().tolist(), caplog.text))
+    assert said[0] == said[1]
+    record = json.loads(said[0][0])
+    assert record["unit"] == {
+        "column": "person", "at_most": 3, "per_cell": 1, "within": "home", "loss": {"kind": "epsilon", "value": "1"},
+        "loss_of_several": {str(n): {"kind": "epsilon", "value": str(n)} for n in (2, 3, 5)},
+    }  # fmt: skip
+    assert (record["certificate"]["unit"], record["certificate"]["at_most"]) == ("person", 3)
+    assert any("A home of n persons" in line for line in record["stages"])
+
+
+ROWS = [(f"p{at % 40}", "abc"[at * at % 3], at % 2) for at in range(400)]
+MECHANISMS = {
+    "chosen": None,
+    "Laplace": pg.Laplace(),
+    "sparse": pg.Sparse(),
+    "partitioned": pg.Partitioned(),
+    "matrix": pg.MatrixMechanism(),
+    "cube": pg.Cube(),
+}
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_mechanism_runs_under_a_unit_at_the_loss_of_its_records(name, tmp_path):
+    unit, query = (
+        people(3, 1),
+        pg.queries.all_cuboids(SHOPS) if name == "cube" else pg.queries.identity(SHOPS),
+    )
+    ledger = tmp_path / "budget.db"
+    how = {"epsilon": 2, "mechanism": MECHANISMS[name], "ledger": ledger}
+    made = pg.release(query, unit, table_of(ROWS), **how)
+    again = pg.release(query, unit, table_of(ROWS), **how)
+    assert [each.values.tolist() for each in made.tables] == [each.values.tolist() for each in again.tables]
+    assert (made.policy, made.loss) == (unit, pg.Epsilon(2))
+    [account] = pg.Ledger(ledger).datasets()
+    assert account.spent == pg.Epsilon(2)
+    if name not in ("chosen", "Laplace"):
+        assert "each of 3 records at epsilon = 2/3" in " ".join(made.sentences) or "0.6667" in " ".join(
+            made.sentences
+        )
+
+
+def test_nonnegative_counts_under_a_unit():
+    made = pg.release(pg.queries.identity(SHOPS), people(3), table_of(ROWS), epsilon=2, nonnegative=True)
+    assert min(made.values()) >= 0
+
+
+def test_a_mechanism_for_records_at_another_loss_is_refused():
+    unit, query = people(3), pg.queries.identity(SHOPS)
+    inner = pg.MatrixMechanism().calibrate(query, unit.records, pg.Epsilon(1))
+    with pytest.raises(pg.RefusedError) as refusal:
+        pg.release(query, unit, table_of(ROWS), epsilon=1, mechanism=OnMembers(inner, unit, pg.Epsilon(1)))
+    assert refusal.value.code == "unit.records"
+    for wrong in (
+        lambda: pg.MatrixMechanism().calibrate(query, unit, pg.Epsilon(1)),
+        lambda: pg.compare(query, unit, pg.Epsilon(1)),
+        lambda: unit.graph,
+    ):
+        with pytest.raises(pg.RefusedError) as refusal:
+            wrong()
+        assert refusal.value.code == "unit.records"
+
+
+def test_questions_one_by_one_under_a_unit(tmp_path):
+    cube = pg.OnlineCube(people(3, 1), table_of(ROWS), tmp_path / "budget.db", kind="rho")
+    first = cube.ask("shop", "hour", deviation=10)
+    assert first.spent is not None
+    assert cube.ask("shop", deviation=40).spent is None
+    with pytest.raises(pg.InputError):
+        pg.OnlineCube(pg.Families(pg.Policy(SHOPS), 2), table_of(ROWS), tmp_path / "budget.db")
+
+
+def test_charges_under_other_bounds_of_one_unit_add_up_and_those_of_records_are_refused(tmp_path):
+    ledger, query = tmp_path / "budget.db", pg.queries.identity(SHOPS)
+    for most in (2, 5):
+        pg.release(query, people(most), table_of(ROWS), epsilon=1, ledger=ledger)
+    [account] = pg.Ledger(ledger).datasets()
+    assert account.spent == pg.Epsilon(2)
+    with pytest.raises(pg.BudgetError) as refusal:
+        pg.release(query, pg.Policy(SHOPS, unknown="drop"), table_of(ROWS), epsilon=1, ledger=ledger)
+    assert refusal.value.code == "budget.further-policy"
+
+
+def test_steps_between_policies():
+    records, line = pg.Policy(SHOPS), pg.PolicyGraph.product(SHOPS, {"shop": "line"})
+    open_, full = (
+        pg.Unit(records, "person", 5),
+        pg.Unit(pg.Policy(SHOPS, pg.PolicyGraph.full(SHOPS).with_bottom()), "person", 5),
+    )
+    held = pg.Unit(pg.Policy(SHOPS, line), "person", 5)
+    assert steps_between(open_, pg.Unit(records, "person", 2, 1)) == 1
+    assert steps_between(open_, pg.Unit(records, "household", 9)) is None
+    assert (steps_between(records, open_), steps_between(open_, records)) == (2, None)
+    assert (steps_between(records, full), steps_between(records, held)) == (1, None)
+    assert (steps_between(held, held.records), steps_between(held, open_)) == (None, None)
+    assert steps_between(pg.Policy(SHOPS, unknown="drop"), records) is None
+    assert steps_between(pg.Families(records, 2), records) is None
+    assert steps_between(pg.Policy(SHOPS, constraints=[pg.Total()]), records) is None
+    assert steps_between(pg.Policy(SHOPS, constraints=[pg.Total()]), open_) is None
+
+
+def test_a_chain_of_bounded_releases_never_shows_more_than_the_unit(tmp_path):
+    """However often the data are released, the same records of a unit count, and a copy of the data under another name keeps the same ones."""
+    unit = people(1)
+    made = [count_units(table_of(rows), unit).vector().tolist() for rows in (ROWS, ROWS[::-1])]
+    assert made[0] == made[1]
+    assert Counter(row[0] for row in ROWS).most_common()[-1][1] == 10
+    assert sum(made[0]) == 40
+
+
+def test_made_up_data_have_units():
+    open_ = loads('[domain]\nshop = 3\n[unit]\ncolumn = "person"\nat_most = 2\nwithin = "home"\n')
+    held = loads('[domain]\nshop = 3\n[neighbours]\ngraph = "line"\n[unit]\ncolumn = "person"\nat_most = 2\n')
+    made = made_up(open_, 50)
+    assert made.column_names == ["shop", "person", "home"]
+    assert count_units(made, open_.policy).rows < 50
+    assert count_units(made_up(held, 50), held.policy).rows == 50
+
+
+def test_the_audit_passes_a_bound_for_each_unit():
+    mechanism, policy, query = broken.sound()
+    assert pg.audit(
+        mechanism, policy, query, loss=pg.Epsilon(1), samples=4000, rng=pg.SeededRng(1), **broken.OPTIONS
+    ).passed
+
+
+def test_files_state_units():
+    unit = people(5, 1, within="household")
+    read = loads(dumps(unit, [pg.queries.identity(SHOPS)]))
+    assert read.policy == unit
+    assert read.policy.fingerprint == unit.fingerprint != people(5, 1).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ('column = "person"', "at_most"),
+        ('column = "person"\nat_most = 0', "at least 1"),
+        ('column = "person"\nat_most = 2\nfamily = 3', "family"),
+        ('column = "person"\nat_most = 2\nexactly = true', "exactly"),
+        ("family = 3\nper_cell = 1", "family alone"),
+        ('column = "shop"\nat_most = 2', "also an attribute"),
+        ('column = "person"\nat_most = 2\nper_cell = 3', "per_cell=3"),
+        ('column = "person"\nat_most = 2\nwithin = "person"', "the unit itself"),
+        ("at_most = 2", "column"),
+    ],
+)
+def test_mistakes_in_files_are_named(body, words):
+    with pytest.raises(pg.PolicyGraphError, match=words):
+        loads(f"[domain]\nshop = 3\n[unit]\n{body}\n")
+
+
+def test_the_ledger_has_no_price_of_records_for_a_unit_even_where_data_beyond_its_bound_are_refused(tmp_path):
+    """Of one column a person has a record, of another a hundred: releases of both are in one account."""
+    domain = pg.Domain({"a": 3})
+    query, line = pg.queries.identity(domain), pg.Policy(domain, pg.PolicyGraph.line(domain), unknown="drop")
+    held = pg.Unit(line, "person", 1)
+    assert steps_between(held, line) is None
+    visits = pa.table({"person": ["ann"] * 100, "all": [0] * 100, "few": [0] + [9] * 99})
+    pg.release(query, held, visits, epsilon=1, columns={"a": "few"}, ledger=tmp_path / "budget.db")
+    with pytest.raises(pg.BudgetError) as refusal:
+        pg.release(query, line, visits, epsilon=1, columns={"a": "all"}, ledger=tmp_path / "budget.db")
+    assert refusal.value.code == "budget.further-policy"
+
+
+def test_a_list_of_texts_names_no_unit():
+    both = pa.table({"person": [["a", "b"], ["c"]], "shop": ["a", "b"], "hour": [0, 1]})
+    with pytest.raises(pg.DataError) as refusal:
+        count_units(both, people())
+    assert refusal.value.code == "unit.type"
+
+
+def test_values_of_records_are_never_read_under_a_unit():
+    pay = pg.queries.sums(SHOPS, [["shop"]], pg.Measure("pay", 0, 10, unit=1))
+    paid = pa.table({"person": ["ann"] * 9, "shop": ["a"] * 9, "hour": [0] * 9, "pay": [10.0] * 9})
+    for mechanism in (None, pg.Measured(), pg.Laplace()):
+        with pytest.raises(pg.RefusedError) as refusal:
+            pg.release(pay, people(2), paid, epsilon=1, mechanism=mechanism)
+        assert refusal.value.code == "unit.values"
+    with pytest.raises(pg.RefusedError) as refusal:
+        read(paid, pay, people(2))
+    assert refusal.value.code == "unit.values"
