@@ -13,7 +13,7 @@ from numbers import Rational
 
 from policygraph.errors import InputError, shown
 
-__all__ = ["Exact", "as_fraction", "brief", "common_denominator", "show", "sqrt_down", "sqrt_up"]
+__all__ = ["Exact", "as_float", "as_fraction", "brief", "common_denominator", "show", "sqrt_down", "sqrt_up"]
 
 Exact = int | Fraction | str | Decimal | float
 """What users may write for an exact number; a float is read by its shortest decimal form."""
@@ -63,6 +63,28 @@ def as_fraction(value: Exact, name: str = "value") -> Fraction:
             code="number.not-exact",
             value=value,
         ) from cause
+
+
+def as_float(value: Exact, name: str = "value") -> float:
+    """Read a number that only estimates and choices depend on: the nearest float, refused beyond the largest one.
+
+    Examples
+    --------
+    >>> as_float("1/4")
+    0.25
+    >>> as_float("1e400", "error")
+    Traceback (most recent call last):
+    ...
+    policygraph.errors.InputError: error='1e400': expected a number up to 1.8e308. Write a smaller one.
+    """
+    try:
+        return float(as_fraction(value, name))
+    except OverflowError:
+        raise InputError(
+            f"{name}={shown(value)}: expected a number up to 1.8e308. Write a smaller one.",
+            code="number.size",
+            value=value,
+        ) from None
 
 
 def _read(text: str, name: str) -> Fraction:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from policygraph.errors import InputError, PolicyGraphError, RefusedError
-from policygraph.exact import Exact, as_fraction, show
+from policygraph.exact import Exact, as_float, show
 from policygraph.mechanisms import Calibrated, Mechanism, choose
 from policygraph.model.domain import Network
 from policygraph.model.grouped import Grouped, records_of
@@ -489,7 +489,7 @@ def plan(
 
 
 def _positive(value: Any, what: str) -> float:
-    number = float(as_fraction(value, what))
+    number = as_float(value, what)
     if number <= 0:
         raise InputError(f"{what} = {value}: expected a positive number.", code="plan.error", value=value)
     return number

@@ -17,7 +17,7 @@ import numpy as np
 
 from policygraph.distributions.integers import GaussianTail, LaplaceTail, Tail, expected_passing
 from policygraph.errors import InputError, RefusedError
-from policygraph.exact import Exact, as_fraction
+from policygraph.exact import Exact, as_float
 from policygraph.mechanisms.additive import Additive, BuiltOnAdditive
 from policygraph.mechanisms.base import Ints, Mechanism, certified, check_loss
 from policygraph.model.loss import Epsilon, Loss
@@ -212,7 +212,7 @@ class Sparse(Mechanism):
                 code="sparse.threshold",
                 value=given,
             )
-        if as_fraction(self.spurious, "spurious") <= 0:
+        if as_float(self.spurious, "spurious") <= 0:
             raise InputError(
                 f"spurious={self.spurious!r}: expected a number > 0.",
                 code="sparse.spurious",
@@ -249,7 +249,7 @@ class Sparse(Mechanism):
 
     def _least(self, cells: int, loss: Loss, parameter: Fraction) -> int:
         """The least threshold at which few enough empty cells are expected."""
-        wanted = float(as_fraction(self.spurious, "spurious"))
+        wanted = as_float(self.spurious, "spurious")
 
         def few(start: int) -> bool:
             tail = tail_of(loss, parameter, start)

@@ -53,6 +53,14 @@ def texts(driver, selector):
     return [each.text for each in driver.find_elements("css selector", selector)]
 
 
+def open_table(details):
+    """Open a table; a browser says that it is open, upon which the page draws it, some time after the click."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    details.find_element("css selector", "summary").click()
+    WebDriverWait(details, 60).until(lambda each: each.get_attribute("data-drawn"))
+
+
 def numbers(driver, selector):
     return [float(text.replace(",", "").replace("−", "-")) for text in texts(driver, selector)]
 
@@ -86,8 +94,8 @@ def test_tables_are_sorted_searched_and_downloaded(driver, opened, folder):
 @pytest.mark.usefixtures("clean")
 def test_no_label_becomes_code(driver, opened):
     release = opened("hostile")
-    for details in driver.find_elements("css selector", "details.released:not([open]) summary"):
-        details.click()
+    for details in driver.find_elements("css selector", "details.released:not([open])"):
+        open_table(details)
     assert driver.execute_script("return window.hurt") is None
     shown = texts(driver, "#table-1 tbody td:first-child")
     # White space is shown as white space: a line separator among it.
@@ -152,7 +160,7 @@ def test_256_tables_are_found_and_drawn_only_when_they_are_opened(driver, opened
     driver.find_element("id", "find").send_keys("a1 a7")
     shown = [each for each in driver.find_elements("css selector", "details.released") if each.is_displayed()]
     assert len(shown) == 64
-    shown[-1].find_element("css selector", "summary").click()
+    open_table(shown[-1])
     assert shown[-1].find_elements("css selector", "select")
     assert shown[-1].find_elements("css selector", ".heat")
 

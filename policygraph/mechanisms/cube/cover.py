@@ -19,7 +19,7 @@ import numpy as np
 
 from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError, RefusedError
-from policygraph.exact import Exact, as_fraction
+from policygraph.exact import Exact, as_float
 from policygraph.mechanisms.cube.weighing import Weighing
 from policygraph.model.domain import Domain
 from policygraph.model.loss import Loss
@@ -328,7 +328,7 @@ class PMost(CubeStrategy):
     work: int | None = None
 
     def __post_init__(self) -> None:
-        if as_fraction(self.bound, "bound") <= 0:
+        if as_float(self.bound, "bound") <= 0:
             raise InputError(
                 f"bound={self.bound!r}: expected a positive variance.", code="cubes.bound", value=self.bound
             )
@@ -344,7 +344,7 @@ class PMost(CubeStrategy):
             return task.choice([], reason="Everything that is published is known exactly.")
         covering = Covering(task)
         ratios, gains = covering.ratios, task.wanted_importance
-        limit = float(as_fraction(self.bound, "bound")) / task.unit
+        limit = as_float(self.bound, "bound") / task.unit
         tops = [task.wanted.index(m) for m in task.lattice.maximal(task.wanted)]
         widest = int(np.argmax(np.isfinite(ratios).sum(axis=1)))
         best, chosen = (-1.0, -inf, -inf), list[int]()
