@@ -189,8 +189,14 @@ def _of_unit(policy: Unit, query: Query, certificate: Sensitivity | None, most: 
         found.append(Pair(proof.table("before"), proof.table("after"), "worst witness", policy.domain))
     for each in neighbour_pairs(policy.moves_of_records, query, most=most):
         both = [policy.cap * table for table in (each.before, each.after)]
-        if not any(np.array_equal(both, (pair.before, pair.after)) for pair in found):
-            found.append(replace(each, before=both[0], after=both[1]))
+        made = replace(each, before=both[0], after=both[1])
+        # Beside published values only some tables occur.
+        if not any(np.array_equal(both, (pair.before, pair.after)) for pair in found) and (
+            not policy.system.has_values or _neighbours(policy, made)
+        ):
+            found.append(made)
+    if policy.system.has_values and not found:
+        found = neighbour_pairs(policy.records, query, most=most)
     return found[:most]
 
 

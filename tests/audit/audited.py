@@ -31,6 +31,7 @@ from policygraph.mechanisms import (
 from policygraph.mechanisms.candidates import PlugIn
 from policygraph.mechanisms.cube.strategies import Fourier, PMost
 from policygraph.mechanisms.measured import Measured
+from policygraph.mechanisms.members import for_unit
 from policygraph.mechanisms.partitioned import Partition
 from policygraph.mechanisms.statistics import StatisticNoise
 from policygraph.model.node_privacy import NodePrivacy
@@ -78,6 +79,8 @@ class Case:
     def ready(self) -> Calibrated:
         if self.mechanism is None:
             return choose(self.query, self.policy, self.loss)
+        if isinstance(self.policy, pg.Unit):
+            return for_unit(self.mechanism, self.query, self.policy, self.loss)
         return self.mechanism.calibrate(self.query, self.policy, self.loss)
 
     def boast(self) -> Any:
@@ -508,8 +511,48 @@ SPARSE = [
     ),
 ]
 
+# Every mechanism for single records at a share of the loss, which several records of one unit lose together.
+PEOPLE, TWO = pg.Unit(FEW_UNBOUNDED, "person", 3), pg.Unit(FEW_UNBOUNDED, "person", 2)
+UNITS = [
+    Case("units, given buckets", Partitioned(Partition([0, 0, 1, 1])), PEOPLE, FEW_CELLS, pg.Epsilon(2)),
+    Case(
+        "units, given buckets, along a line",
+        Partitioned(Partition([0, 0, 1, 1])),
+        pg.Unit(FEW_LINE, "person", 3),
+        FEW_CELLS,
+        pg.Epsilon(2),
+    ),
+    Case("units, runs", Partitioned(), TWO, FEW_CELLS, pg.Epsilon(8), attained=HALF),
+    Case(
+        "units, tree over cells",
+        MatrixMechanism("tree", over="cells", branching=2),
+        TWO,
+        pg.queries.all_ranges(FEW),
+        pg.Epsilon(3),
+    ),
+    Case("units, cells above a threshold", pg.Sparse(threshold=1), TWO, FEW_CELLS, pg.Epsilon(2)),
+    Case("units, cube, rho", pg.Cube("bmax"), pg.Unit(BOX_OPEN, "person", 2), CUBE, pg.Rho("1/2"), pairs=3),
+    Case(
+        "units, adaptive histogram",
+        Adaptive(),
+        pg.Unit(FEW_LINE, "person", 2),
+        FEW_CELLS,
+        pg.Epsilon(2),
+        1000,
+    ),
+    Case(
+        "units, exponential",
+        Exponential(),
+        pg.Unit(THREE_TOLD, "person", 2),
+        THREE_CELLS,
+        pg.Epsilon(2),
+        attained=HALF,
+    ),
+]
+
 MECHANISMS = [
     *SPARSE,
+    *UNITS,
     *ADDITIVE,
     *TRANSFORMED,
     *STRATEGIES,
