@@ -169,7 +169,9 @@ def test_no_worker_of_spark_shows_a_true_count(told, tmp_path, request):
         engine="spark",
         parts=tmp_path / "table",
     )
-    assert made.values().size == 3
+    # The release lists the blocks and how many cells each has; the noisy values are in the files that the workers wrote.
+    assert made.values().tolist() == [3]
+    assert pq.read_table(tmp_path / "table").num_rows == 3
     assert not SHOWN_OF_RECORDS.search(json.dumps(without_times(told.getvalue())))
 
 
