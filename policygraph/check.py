@@ -2574,7 +2574,9 @@ def _near(problem: Question, before: Table, after: Table) -> str:
         if sorted(change.values()) == [-1, 1]:
             return "one record changes its value within its cell"
         # beside facts, records may change places, with other values: the counts of the cells stay
-        need(not problem.facts, "values of records that change places beside public facts are not decided here")
+        need(
+            not problem.facts, "values of records that change places beside public facts are not decided here"
+        )
         raise FailedError("more than one value changes")
     need(
         not problem.facts and not problem.zeros, "values of records beside public facts are not decided here"

@@ -93,6 +93,47 @@ def test_each_unit_is_bounded_by_itself(rows, most, data):
         assert gone.sum() <= most
 
 
+@given(
+    cells=st.lists(
+        st.lists(st.sampled_from([0, 1, 2, 7, 2**31 + 5, 2**40]), max_size=30), min_size=1, max_size=4
+    ),
+    cap=st.integers(1, 4),
+    more=st.integers(0, 5),
+    words=st.lists(st.integers(0, units.PRIME - 1) | st.just(0), min_size=4, max_size=4),
+)
+@settings(max_examples=150)
+def test_the_compiled_selection_is_that_of_the_definition(cells, cap, more, words):
+    """Words of zeros make all records of a unit equal in the order, so that cells and numbers decide."""
+    from policygraph.curator.counting._compiled_units import kept
+
+    most = cap + more
+    whole = [cell for own in cells for cell in own]
+    starts = np.cumsum([0, *map(len, cells)])
+    if not whole:
+        return
+    several = sum(len(own) > most for own in cells)
+    found = kept(np.array(whole), starts, np.array([words] * several).reshape(-1, 4), cap, most)
+    expected = []
+    for own in cells:
+        order = {}
+        for cell, j in ((cell, j) for cell in set(own) for j in range(cap)):
+            x, value = (cell * cap + j) % units.PRIME, 0
+            for word in words:
+                value = (value * x + word) % units.PRIME
+            order[cell, j] = (value, cell, j)
+        expected += oracle.bounded(own, most, cap, order)
+    assert sorted(found.tolist()) == sorted(expected)
+
+
+def test_units_that_are_numbers_far_apart_are_told_apart():
+    rng = np.random.default_rng(1)
+    names = rng.integers(-(2**63), 2**63 - 1, 9000)
+    batches = [names[rng.integers(0, 9000, 20_000)] for _ in range(3)]
+    found, codes = units._numbered(batches)
+    assert all((found[code] == batch).all() for code, batch in zip(codes, batches, strict=True))
+    assert len(found) == len(set(found.tolist()))
+
+
 def test_numbers_texts_and_wide_numbers_name_units_alike():
     numbers = [1, 1, 1, 2, -(2**63), 2**63 - 1, 2**63 - 1]
     rest = {"shop": list("aabcabc"), "hour": [0, 1, 0, 1, 0, 0, 1]}

@@ -216,11 +216,12 @@ class _Bounded:
         whole = np.zeros(size if size <= TALLIED else 0, dtype=np.int64)
         for one in range(passes):
             units, texts, cells = self._read(one, passes)
-            seen += len(cells)
-            if len(cells) and int(cells.min()) < 0:
-                fits = cells >= 0
-                missed += int((~fits).sum())
-                units, cells = units[fits], cells[fits]
+            for batch, some in enumerate(cells):
+                seen += len(some)
+                if len(some) and int(some.min()) < 0:
+                    fits = some >= 0
+                    missed += int((~fits).sum())
+                    units[batch], cells[batch] = units[batch][fits], some[fits]
             some = self._keep(units, texts, cells)
             if len(whole):
                 whole += np.bincount(some, minlength=size)
@@ -234,8 +235,8 @@ class _Bounded:
         found, counts = np.unique(np.concatenate(kept), return_counts=True)
         return found, counts.astype(np.int64), missed
 
-    def _read(self, one: int, passes: int) -> tuple[Any, Any, Any]:
-        """Units as numbers, their texts by number (None where the number is the text), and cells; -1 for none."""
+    def _read(self, one: int, passes: int) -> tuple[list[Any], Any, list[Any]]:
+        """Batch by batch units as numbers and cells, -1 for none; between them the texts of the units by number, None where the number is the text."""
         import pyarrow
 
         narrow = self.kind in NARROW
@@ -245,13 +246,11 @@ class _Bounded:
         units, cells, missing = self.source.explained(lambda: self._arrays(statement, narrow))
         if missing:
             raise self._missing(missing)
-        none = np.zeros(0, dtype=np.int32)
-        at = np.concatenate([none, *cells])
         if narrow:
-            return np.concatenate([none, *units]), None, at
+            return units, None, cells
         made = pyarrow.chunked_array(units, type=pyarrow.string()).dictionary_encode().unify_dictionaries()
         codes = [chunk.indices.to_numpy() for chunk in made.chunks]
-        return np.concatenate([none, *codes]), made.chunk(0).dictionary if codes else None, at
+        return codes, made.chunk(0).dictionary if codes else None, cells
 
     def _arrays(self, statement: str, narrow: bool) -> tuple[list[Any], list[Any], int]:
         """Units, cells and how many records have no unit, batch by batch."""
@@ -264,27 +263,51 @@ class _Bounded:
             cells.append(to_numpy(at.fill_null(-1) if at.null_count else at))
         return units, cells, missing
 
-    def _keep(self, units: Any, texts: Any, cells: Any) -> Ints:
+    def _keep(self, units: list[Any], texts: Any, cells: list[Any]) -> Any:
         """The cells of the records that are kept."""
-        if not len(cells):
+        total = sum(map(len, cells))
+        if not total:
             return np.zeros(0, dtype=np.int64)
-        from policygraph.curator.counting._compiled_units import by_unit, kept, numbers_of
+        from policygraph.curator.counting._compiled_units import add_numbers, kept, place_by_unit
 
         names = None
-        low, high = int(units.min()), int(units.max())
-        if high - low > 4 * len(units) + (1 << 16):
-            names, units = np.unique(units, return_inverse=True)
+        low = min(int(some.min()) for some in units if len(some))
+        high = max(int(some.max()) for some in units if len(some))
+        if high - low > 4 * total + (1 << 16):
+            names, units = _numbered(units)
             low, high = 0, len(names) - 1
-        cap, most = self.policy.cap, self.policy.at_most
-        many = numbers_of(units, low, high - low + 1)
+        many = np.zeros(high - low + 1, dtype=np.int64)
+        for some in units:
+            add_numbers(some, low, many)
         ends = np.cumsum(many)
-        records = by_unit(units, low, cells, ends)
-        starts = np.append(ends, len(cells))
-        several = np.flatnonzero(many > most)
+        records = np.empty(total, dtype=np.result_type(*cells))
+        for some, at in zip(units, cells, strict=True):
+            place_by_unit(some, low, at, ends, records)
+        starts = np.append(ends, total)
+        several = np.flatnonzero(many > self.policy.at_most)
         named = (several + low if names is None else names[several]).tolist()
         whose = map(str, named) if texts is None else texts.take(_indices(named)).to_pylist()
-        found: Ints = kept(records, starts, _words(self.key, whose), cap, most)
-        return found
+        return kept(records, starts, _words(self.key, whose), self.policy.cap, self.policy.at_most)
+
+
+def _numbered(units: list[Any]) -> tuple[Any, list[Any]]:
+    """The units, each once, and for each record which of them it is."""
+    from policygraph.curator.counting._compiled_units import coded
+
+    known, names = 0, np.empty(1 << 12, dtype=np.result_type(*units))
+    slots, out = np.zeros(2 * len(names), dtype=np.int64), []
+    for some in units:
+        codes, done = np.empty(len(some), dtype=np.int64), 0
+        while True:
+            made, known = coded(some[done:], names, known, slots, codes[done:])
+            done += made
+            if done == len(some):
+                break
+            names = np.concatenate([names, np.empty_like(names)])
+            slots = np.zeros(2 * len(names), dtype=np.int64)
+            coded(names[:known].copy(), names, 0, slots, np.empty(known, dtype=np.int64))
+        out.append(codes)
+    return names[:known], out
 
 
 def _indices(numbers: list[int]) -> Any:
