@@ -24,6 +24,7 @@ from policygraph.errors import BudgetError, InputError, LedgerError
 from policygraph.model.loss import Epsilon, EpsilonDelta, Rho
 
 DATA, OTHER, P, Q = "ab" * 32, "cd" * 32, "policy-p", "policy-q"
+AGES = pg.Domain({"age": 3})
 
 
 class Day:
@@ -495,6 +496,39 @@ def test_the_registry_is_told_the_kind_of_the_loss_and_weaker_promises(ledger):
     assert (kind, set(figures)) == ("Approximate DP", {"epsilon", "delta"})
     assert registered(lost, Epsilon(1)) == ("Custom", {"epsilon": 1.0})
     assert registered(pg.Policy(domain, at_most_records=5), Epsilon(1))[0] == "Custom"
+
+
+@pytest.mark.parametrize(
+    ("policy", "unit", "details"),
+    [
+        (pg.Policy(AGES), "One record", "One record more or less."),
+        (
+            pg.Unit(pg.Policy(AGES), "person", at_most=3),
+            "One person",
+            "(up to 3 records) appear or vanish together",
+        ),
+        (
+            pg.Families(pg.Policy(AGES), 4),
+            "One family, for the pairs of values that the policy hides",
+            "up to 4 records that change together",
+        ),
+        (
+            pg.Policy(AGES, constraints=[pg.Total()]),
+            "One record, for the pairs of values that the policy hides",
+            "no smaller change between them",
+        ),
+    ],
+)
+def test_the_registry_is_told_whose_secret_it_is(ledger, policy, unit, details):
+    ledger.set_limit(DATA, Epsilon(1), name="people")
+    spec = policy.to_spec()
+    ledger.complete(ledger.charge(DATA, policy.fingerprint, Epsilon(1), "r1", description=spec), b"x")
+    record = exports.as_registry(
+        ledger.account("people"), ledger.history("people"), {policy.fingerprint: spec}
+    )
+    told = record["deployment"]["privacy_loss"]
+    assert told["privacy_unit"] == unit
+    assert details in told["privacy_unit_details"]
 
 
 def test_alerts(ledger, clock):

@@ -101,14 +101,13 @@ def as_registry(
         },
         "dp_variant": {
             "variant_name": _variant(account.spent) if standard else "Custom",
-            "data_domain": "; ".join(each[2] for each in described),
-            "unprotected_quantities": "; ".join(dict.fromkeys(each[3] for each in described)),
+            "data_domain": "; ".join(each[3] for each in described),
+            "unprotected_quantities": "; ".join(dict.fromkeys(each[4] for each in described)),
         },
         "privacy_loss": {
-            "privacy_unit": "One record"
-            if standard
-            else "One record, for the pairs of values that the policy hides",
-            "privacy_unit_details": "; ".join(each[1] for each in described),
+            "privacy_unit": f"One {' or '.join(dict.fromkeys(each[1] for each in described))}"
+            + ("" if standard else ", for the pairs of values that the policy hides"),
+            "privacy_unit_details": "; ".join(each[2] for each in described),
             "privacy_parameters": _parameters(account.spent),
             "privacy_parameters_details": f"Rounded up. Exactly: {account.spent}. Policies: {', '.join(used)}.",
         },
@@ -128,8 +127,8 @@ def as_registry(
     return {"url_slug": _slug(title), "status": "Draft", "tier": 2, "deployment": deployment}
 
 
-def _policy(spec: Mapping[str, Any]) -> tuple[bool, str, str, str]:
-    """Whether a policy is ordinary differential privacy; its neighbours, domain and public facts in words."""
+def _policy(spec: Mapping[str, Any]) -> tuple[bool, str, str, str, str]:
+    """Whether a policy is ordinary differential privacy; its unit, neighbours, domain and public facts in words."""
     from policygraph.model.families import Families
     from policygraph.model.units import Unit, any_policy
 
@@ -137,13 +136,19 @@ def _policy(spec: Mapping[str, Any]) -> tuple[bool, str, str, str]:
     try:
         stated = any_policy(dict(spec))
     except (PolicyGraphError, LookupError, TypeError, ValueError, AttributeError):
-        return False, "Not on record in a form that can be read.", OPEN, OPEN
+        return False, "record", "Not on record in a form that can be read.", OPEN, OPEN
     if isinstance(stated, Families):
-        _, neighbours, domain, facts = _policy(stated.records.to_spec())
-        return False, f"Families of {stated.words} that change together: {neighbours}", domain, facts
+        _, _, neighbours, domain, facts = _policy(stated.records.to_spec())
+        return (
+            False,
+            "family",
+            f"Families of {stated.words} that change together: {neighbours}",
+            domain,
+            facts,
+        )
     if isinstance(stated, Unit):
-        standard, neighbours, domain, facts = _policy(stated.records.to_spec())
-        return standard, f"{neighbours} {stated.step_words}.", domain, facts
+        standard, _, neighbours, domain, facts = _policy(stated.records.to_spec())
+        return standard, stated.column, f"{neighbours} Here {stated.step_words}.", domain, facts
     policy = stated
     facts = ", ".join(repr(fact) for fact in policy.constraints) or none
     attributes = json.dumps(policy.domain.to_spec(), ensure_ascii=False)
@@ -153,14 +158,14 @@ def _policy(spec: Mapping[str, Any]) -> tuple[bool, str, str, str]:
     plain = (policy.constraints, policy.strength, policy.at_most_records) == ((), "worst-case", None)
     if policy.graph is not None:
         standard = plain and policy.graph.to_spec()["graph"] == "full"
-        return standard, policy.graph.describe(), domain, facts
+        return standard, "record", policy.graph.describe(), domain, facts
     standard = plain and "domain" in spec
     neighbours = (
         "One record more or less."
         if not policy.constraints
-        else "Tables with the same public facts between which there is none."
+        else "Tables with the same public facts, with no smaller change between them that keeps the facts."
     )
-    return standard, neighbours, domain, facts
+    return standard, "record", neighbours, domain, facts
 
 
 def _variant(spent: Target) -> str:
