@@ -408,25 +408,24 @@ class Release:
 
     def to_parquet(self, path: Any) -> None:
         """Write all tables into one Parquet file; the provenance is in its metadata (key ``policygraph``)."""
-        import pyarrow.parquet as pq
+        from pyarrow.parquet import write_table
 
-        made = self.table()
-        if hasattr(path, "write"):
-            pq.write_table(made, path)
-            return
-        with _writing(path), replacing(path) as draft:
-            pq.write_table(made, draft)
+        self._save(path, write_table)
 
     def to_csv(self, path: Any) -> None:
         """Write all tables into one CSV file; the provenance goes beside it, see :meth:`to_json`."""
-        from pyarrow import csv
+        from pyarrow.csv import write_csv
 
+        self._save(path, write_csv)
+
+    def _save(self, path: Any, write: Callable[[Any, Any], Any]) -> None:
+        """Write all tables to an open file, or to a path: completely or not at all."""
         made = self.table()
         if hasattr(path, "write"):
-            csv.write_csv(made, path)
+            write(made, path)
             return
         with _writing(path), replacing(path) as draft:
-            csv.write_csv(made, draft)
+            write(made, draft)
 
     def to_json(self, path: str | Path | None = None, *, values: bool = True) -> str:
         """Write the provenance, with the tables unless ``values`` is false; to a file when a path is given."""

@@ -184,13 +184,6 @@ def _top(values: Ints, room: Ints, k: int) -> tuple[int, Ints]:
     return int((values * out).sum()), out
 
 
-def _most_squares(rooms: Ints, k: int) -> int:
-    """The largest sum of squares of whole numbers that are within their rooms and sum to at most k: the largest rooms are filled first."""
-    room = np.sort(np.minimum(rooms, k))[::-1]
-    taken = np.minimum(room, np.maximum(0, k - np.concatenate([[0], np.cumsum(room)[:-1]])))
-    return int((taken * taken).sum())
-
-
 def _whole_units(
     query: Query, policy: Unit, norm: Norm, bounds: list[_Bound], options: list[Witness]
 ) -> tuple[int, bool] | None:

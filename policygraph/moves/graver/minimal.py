@@ -98,14 +98,9 @@ def find_smaller(matrix: npt.ArrayLike, move: npt.ArrayLike, *, effort: Effort |
     -----
     With ``c_x = sign(g_x) A_x`` the question is whether ``sum of t_x c_x = 0`` has a solution with ``0 <= t <= |g|``
     other than the two ends. The support is cut into two halves, the sums of each half are listed, and equal sums are
-    looked up; when the halves are too long, a constraint solver decides and its proof of infeasibility is relied on.
+    looked up; when the halves are too long, an integer program decides, whose answer rests on no single solver.
     """
-    rows, vector = _checked(matrix, move)
-    if np.any(rows @ vector != 0):
-        raise InputError(
-            "The vector is no move: matrix @ move is not zero. Give a change that keeps all constraints.",
-            code="moves.not-in-kernel",
-        )
+    rows, vector = _checked_move(matrix, move)
     return _search(rows, vector, Effort.of(effort))
 
 
@@ -138,12 +133,7 @@ def decompose(matrix: npt.ArrayLike, move: npt.ArrayLike, *, effort: Effort | No
     >>> [part.tolist() for part in decompose([[1, 1, 1]], [2, -1, -1])]
     [[1, -1, 0], [1, 0, -1]]
     """
-    rows, vector = _checked(matrix, move)
-    if np.any(rows @ vector != 0):
-        raise InputError(
-            "The vector is no move: matrix @ move is not zero. Give a change that keeps all constraints.",
-            code="moves.not-in-kernel",
-        )
+    rows, vector = _checked_move(matrix, move)
     parts: list[Longs] = []
     work = Effort.of(effort)
     pending = [vector] if np.any(vector) else []
@@ -183,6 +173,17 @@ def _checked(matrix: npt.ArrayLike, move: npt.ArrayLike) -> tuple[Objects, Objec
     if any(abs(value) >= 2**62 for value in vector.tolist()):
         raise InputError("A move has an entry of 2**62 or more.", code="moves.move-entry")
     return as_integer_matrix(matrix, columns=line.size), vector
+
+
+def _checked_move(matrix: npt.ArrayLike, move: npt.ArrayLike) -> tuple[Objects, Objects]:
+    """The same, of a vector that keeps all rows."""
+    rows, vector = _checked(matrix, move)
+    if np.any(rows @ vector != 0):
+        raise InputError(
+            "The vector is not a move: matrix @ move is not zero. Give a change that keeps all constraints.",
+            code="moves.not-in-kernel",
+        )
+    return rows, vector
 
 
 def _search(rows: Objects, vector: Objects, effort: Effort) -> Longs | None:
