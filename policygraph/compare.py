@@ -462,6 +462,8 @@ def _unknown(names: list[str], known: Mapping[str, Mechanism]) -> InputError:
     every = [*known, "auto"]
     near = get_close_matches(str(names[0]), every, 1) if names else []
     hint = f" Did you mean {near[0]!r}?" if near else ""
+    if names and get_close_matches(str(names[0]).lower(), ["laplace", "gaussian"], 1):
+        hint = " Laplace noise on each answer, or Gaussian noise for a rho, is 'every answer'."
     return InputError(
         f"mechanism {', '.join(map(repr, names)) or '(none)'}: expected one of {', '.join(map(repr, every))}, or in Python a mechanism.{hint}",
         code="compare.method",

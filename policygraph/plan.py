@@ -513,7 +513,7 @@ def _targets(
             )
     if (error is None) == (relative is None) and not (error is None and tables):
         raise InputError(
-            "no error, or two of them: expected an error in people (error = 50), or a share of the counts (relative = 0.05).",
+            "which error do you accept? Expected one of error (--error 50: every count within 50 people) and relative (--relative 0.05: within 5 % of the average count).",
             code="plan.error",
         )
     out: dict[str, float] = {}
@@ -540,7 +540,7 @@ def _records(policy: Policy | Grouped, records: int | None) -> int:
         if spec.get("equals") is not None and ("total" in spec or "cuboid" in spec):
             return max(1, int(np.sum(fact.values(policy.domain) or (), dtype=object)))
     raise InputError(
-        "relative errors need the number of records: give it (records = 200000), or state a published total in the policy.",
+        "relative errors need the number of records: give it (--records 200000, in Python records=200_000), or state a published total in the policy.",
         code="plan.error",
     )
 

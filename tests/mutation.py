@@ -113,6 +113,24 @@ AREAS = {
             )
         ),
     ),
+    "spark": Area(
+        ("policygraph/curator/counting/engines/spark.py",),
+        tuple(
+            f"tests/curator/{name}"
+            for name in (
+                "test_engines.py::test_parquet_files_are_counted_by_spark",
+                "test_engines.py::test_what_spark_would_guess_is_refused",
+                "test_engines.py::test_spark_reads_times_whatever_the_zone_of_the_session",
+                "test_engines.py::test_spark_counts_in_two_steps_and_collects_no_record",
+                "test_engines.py::test_settings_of_a_session_change_nothing",
+                "test_engines.py::test_names_of_folders_and_columns_are_read_as_duckdb_reads_them",
+                "test_engines.py::test_short_floats_are_printed_by_their_own_digits",
+                "test_engines.py::test_spark_says_what_it_cannot_read",
+                "test_noise_in_blocks.py::test_spark_makes_the_same_parts_as_this_process",
+                "test_noise_in_blocks.py::test_spark_refuses_records_that_changed_and_a_folder_that_is_there",
+            )
+        ),
+    ),
     "blocks": Area(
         (
             "policygraph/curator/noise/blocks.py",

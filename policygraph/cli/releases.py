@@ -414,7 +414,7 @@ def _folder(out: Path) -> Iterator[None]:
     except OSError as cause:
         _remove(made)
         raise InputError(
-            f"--out {out}: cannot write there ({cause.strerror}). Nothing was charged.",
+            f"--out {out}: cannot write there ({cause.strerror}). Name a folder in which you may write. Nothing was charged.",
             code="release.folder",
             value=str(out),
         ) from cause
@@ -673,7 +673,9 @@ def _read_degrees(path: Path, network: Any) -> Any:
     from policygraph.model.domain import Network
 
     if not isinstance(network, Network):
-        raise InputError("the release is of a table: expected one of a network.", code="networks.domain")
+        raise InputError(
+            "the release is of a table, and --degrees is for networks: leave it out.", code="networks.domain"
+        )
     wanted = ("out", "in") if network.directed else ("degree",)
     named = {str(node): node for node in network.nodes}
     found: dict[str, dict[Any, int]] = {side: {} for side in wanted}

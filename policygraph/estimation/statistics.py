@@ -137,7 +137,7 @@ def _test_of(release: Release) -> tuple[ChiSquaredRoot, Test]:
     names = query.sets[0] if isinstance(query, CuboidQuery) and len(query.sets) == 1 else ()
     if len(names) != 2 or not isinstance(policy, Policy):
         raise RefusedError(
-            "chi-squared of this release: expected one of pg.queries.chi_squared_root(policy, ...), or the table of two attributes.",
+            "no test of independence of this release: expected one of the chi-squared statistic ([[release]] statistic = 'chi-squared' in the policy file, pg.queries.chi_squared_root in Python), or of the table of two attributes.",
             code="statistics.release",
         )
     root = chi_squared_root(policy, *names)

@@ -38,6 +38,8 @@ from policygraph.model.policy import Policy
 from policygraph.model.queries import BoxQuery, ChiSquaredRoot, CuboidQuery, Query
 from policygraph.model.units import Unit
 
+DATA_NAMES = (".csv", ".tsv", ".txt", ".parquet", ".json", ".xlsx")
+"""How names of data files end."""
 EDGE_RULES = ("duplicates", "loops")
 ENDS = ("from", "to")
 DOTTED = re.compile(r"(?m)^[ \t\[]*(?:[^\s=#\"'.\[\]]+[ \t]*\.[ \t]*){100}")
@@ -205,7 +207,7 @@ def _parse(text: str, source: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as cause:
-        raise PolicyFileError(source, [_syntax(str(cause))]) from cause
+        raise PolicyFileError(source, [_syntax(str(cause), source)]) from cause
     except RecursionError as cause:
         raise PolicyFileError(
             source,
@@ -219,7 +221,8 @@ def _parse(text: str, source: str) -> dict[str, Any]:
         ) from cause
 
 
-def _syntax(message: str) -> FileProblem:
+def _syntax(message: str, source: str) -> FileProblem:
+    """What is wrong with the text, and what it may be instead."""
     at = re.search(r"\(at line (\d+), column (\d+)\)", message)
     what = (
         message[: at.start()].strip()
@@ -227,7 +230,10 @@ def _syntax(message: str) -> FileProblem:
         else message.replace("(at end of document)", "at the end of the file")
     )
     column = f", column {at.group(2)}" if at else ""
-    return FileProblem("", f"this is not valid TOML{column}: {what}.", int(at.group(1)) if at else None)
+    hint = " A text needs quotes around it." if what == "Invalid value" else ""
+    if source.lower().endswith(DATA_NAMES):
+        hint = f" It looks like a data file: policygraph init {source} proposes a policy for it."
+    return FileProblem("", f"this is not valid TOML{column}: {what}.{hint}", int(at.group(1)) if at else None)
 
 
 def _cube(given: dict[str, Any] | None) -> dict[str, Any] | None:

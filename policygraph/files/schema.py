@@ -644,7 +644,7 @@ class UnitTable(_Section):
         if (self.family is None) == (self.column is None):
             what = "family, for records that share their value, or column and at_most, for all records of one unit"
         elif self.column is not None and (self.at_most is None or self.exactly):
-            what = "column with at_most, how many records of one unit count, and without exactly"
+            what = "column together with at_most, the most records of one unit that count (at_most = 3, say), and without exactly"
         elif self.family is not None and (self.at_most, self.per_cell, self.within) != (None, None, None):
             what = "family alone, or with exactly"
         else:

@@ -320,7 +320,7 @@ class Sensitivity:
         for key in ("method", "reason"):
             if not isinstance(data.get(key), str):
                 raise InputError(
-                    f"the certificate has no text under {key!r}: expected certificate.json as it was written beside a release.",
+                    f"this is not a certificate, or a changed one: it has no text under {key!r}. Expected certificate.json as it was written beside a release.",
                     code="certificate.broken",
                     key=key,
                 )
@@ -387,7 +387,7 @@ class Sensitivity:
             data = parse_json(text)
         except ValueError as cause:
             raise InputError(
-                f"the certificate is not JSON: {cause}. Expected certificate.json as it was written beside a release.",
+                f"this is not a certificate, since it is not JSON ({cause}). Expected certificate.json as it was written beside a release.",
                 code="certificate.json",
             ) from cause
         return cls.from_dict(data)

@@ -220,8 +220,9 @@ def _added(at: Ints, many: list[Ints], size: int) -> Ints:
 
 
 def _no_part(path: str) -> DataError:
+    there = os.path.exists(path)
     return DataError(
-        f"{path} is no file of counts: expected one as policygraph count writes it.",
+        f"{path} {'is not a file of counts' if there else 'is not there'}: expected a file that policygraph count or merge wrote.",
         code="parts.broken",
         value=path,
     )

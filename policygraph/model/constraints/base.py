@@ -170,7 +170,12 @@ class Constraint(ABC):
             at = int(wrong[0])
             raise ConstraintError(
                 f"the data do not have the published values: {self.row_name(domain, at)} is not the published "
-                f"{values[at]}" + (f" (and {len(wrong) - 1} more sums differ)." if len(wrong) > 1 else "."),
+                f"{values[at]}"
+                + (
+                    f" (and {len(wrong) - 1} more differ{'s' * (len(wrong) == 2)})."
+                    if len(wrong) > 1
+                    else "."
+                ),
                 code="constraint.data",
                 row=at,
                 rows=wrong.tolist(),
