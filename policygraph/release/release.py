@@ -36,7 +36,7 @@ from policygraph.output import replacing, write_all
 from policygraph.release.sheets import free, table_files, write_excel
 from policygraph.sensitivity.certificate import Sensitivity
 
-NOT_PRIVATE = "NOT PRIVATE: the noise came from a seeded source and can be recomputed"
+NOT_PRIVATE = "NOT PRIVATE: the noise came from a seeded generator and can be recomputed"
 METADATA = b"policygraph"
 UNBIASED, ERRORS = "unbiased", "errors"
 """Columns of files that have them only where some value is biased, and where some stated error is not exact."""
@@ -392,7 +392,7 @@ class Release:
         >>> domain = pg.Domain({"pay_$": ["<1", "1&2"]})
         >>> made = pg.release(pg.queries.identity(domain), pg.Policy(domain), [5, 20], epsilon=1, rng=pg.SeededRng(7))
         >>> print(made.to_latex())
-        % NOT PRIVATE: the noise came from a seeded source and can be recomputed
+        % NOT PRIVATE: the noise came from a seeded generator and can be recomputed
         \begin{tabular}{lr}
         \toprule
         pay\_\$ & count (95 \%) \\

@@ -189,7 +189,7 @@ def _header(release: Release, title: str) -> Markup:
         if release.private
         else tag(
             "p",
-            "NOT PRIVATE. The noise came from a seeded source and can be computed again by anybody. This release is for tests and papers only.",
+            "NOT PRIVATE. The noise came from a seeded generator and can be computed again by anybody. This release is for tests and papers only.",
             class_="warning",
             role="alert",
         ),

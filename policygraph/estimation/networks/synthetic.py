@@ -415,7 +415,7 @@ def synthetic_from_release(
     >>> made.degrees()[0].tolist(), made.exact
     ([2, 2, 2, 2, 2, 2], True)
     >>> made.notes[0]
-    'NOT PRIVATE: the noise of the release came from a seeded source.'
+    'NOT PRIVATE: the noise of the release came from a seeded generator.'
     """
     policy, query = release.policy, release.query
     if not isinstance(query, MixingQuery) or not isinstance(policy, Policy):
@@ -434,7 +434,7 @@ def synthetic_from_release(
     first += ", as near to their fit as possible." if asked.nearest else "."
     warning: tuple[str, ...] = ()
     if not release.private:
-        warning = ("NOT PRIVATE: the noise of the release came from a seeded source.",)
+        warning = ("NOT PRIVATE: the noise of the release came from a seeded generator.",)
     secret = _secret(policy, query.domain)
     if secret:
         warning += (

@@ -145,7 +145,7 @@ class Store:
 ENTRY_LIMIT = 2**28
 """Entries stay far enough from 2^31 that the difference of two of them cannot overflow."""
 
-KERNELS = "policygraph.moves.graver._compiled_lift"
+COMPILED = "policygraph.moves.graver._compiled_lift"
 
 COMPILED_FROM = 3_000_000
 """Pairs times reducers in one level from which the compiled loop pays for its loading."""
@@ -294,7 +294,7 @@ class _Step:
         # the process has loaded, what is found and what is spent do not.
         self.limits.spend(LEVEL + pairs // PAIRS + tasks[0].size * self.reducers.count // TESTS)
         effort = pairs * (50 + self.reducers.count)
-        known = KERNELS in sys.modules or _Step.waited > PATIENCE
+        known = COMPILED in sys.modules or _Step.waited > PATIENCE
         compiled = effort >= (COMPILED_FROM // 3000 if known else COMPILED_FROM)
         found = self._compiled(*tasks) if compiled else self._plain(*tasks)
         _Step.waited += 0 if compiled else 300 + 5 * self.reducers.count + effort // 400
