@@ -1590,6 +1590,29 @@ def two_margins(problem: Question) -> int:
     return total
 
 
+def binary_margins(problem: Question) -> int:
+    """Three margins without a common attribute, one of two cells: a minimal move is a sequence of valued arcs, which is short."""
+    need(problem.definition == "induced", "there must be no policy graph")
+    margins = problem.margins()
+    sizes = sorted(math.prod(problem.space.sizes[a] for a in margin) for margin in margins)
+    apart = sum(map(len, margins)) == len(frozenset().union(*margins))
+    need(len(margins) == 3 and sizes[0] == 2 and apart, "three separate margins, one of them of two cells")
+    pairs = 2 * ((sizes[1] + 1) ** 2 // 4)
+    query = problem.query
+    if query.tables is not None and query.kinds == ["cuboids"]:
+        several = problem.space.several()
+        left = [w for axes, w, _ in query.tables if not any(frozenset(axes) & several <= m for m in margins)]
+        return sum(2 * pairs * w if problem.norm == "l1" else 2 * pairs**2 * w * w for w in left)
+    each = min(
+        largest_differing(problem, free, len(free))
+        if query.tables is not None and query.even
+        else inside_parts(problem, margin)
+        for margin in margins
+        for free in [problem.space.several() - margin]
+    )
+    return each * (pairs if problem.norm == "l1" else pairs * pairs)
+
+
 def few_records(problem: Question) -> int:
     """A capped or Markov move adds and removes few records, each of which changes the answer by one column."""
     need(
@@ -2333,6 +2356,7 @@ THEOREMS: dict[str, tuple[Callable[[Question], int], str]] = {
     "one-record": (one_record, "reductions.md, Theorem 1"),
     "one-margin": (one_margin, "reductions.md, Theorem 2"),
     "two-margins": (two_margins, "reductions.md, Theorem 3, and cubes.md, Theorem 6"),
+    "binary-margins": (binary_margins, "valued-arcs.md, Theorem 2"),
     "few-records": (few_records, "strengths.md"),
     "determined": (determined, "reductions.md"),
     "open-numbers": (open_numbers, "single-moves.md, Theorem 1"),

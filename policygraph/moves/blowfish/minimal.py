@@ -7,6 +7,7 @@ Owns :func:`minimal_sums` (any differences), :func:`simple_cycles` (affinely ind
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import combinations, pairwise, permutations
 from math import isqrt, prod
 
@@ -15,7 +16,10 @@ import numpy as np
 from policygraph.effort import Effort
 from policygraph.errors import RefusedError
 from policygraph.linalg import independent_rows
+from policygraph.moves.arcs import longest_arcs
 from policygraph.moves.blowfish.problem import Vector
+from policygraph.moves.graver.basis import IncompleteBasisError, graver_basis
+from policygraph.moves.graver.symmetries import find_symmetries
 
 __all__ = [
     "affinely_independent",
@@ -222,7 +226,8 @@ def length_bound(vectors: Sequence[Vector]) -> tuple[int, str]:
     (blocks that vanish in the first coordinate have length at most its width; go on with the block sums);
     (ii) Steinitz: an order exists whose partial sums, all different, stay within d times the unit ball;
     (iii) circuits: a minimal multiset is a sum of at most N - d circuits with coefficients at most 1;
-    (iv) differences that are the arcs of a graph on affinely independent points: simple cycles.
+    (iv) differences that are the arcs of a graph on affinely independent points: simple cycles, and with one more row
+    the valued arcs of ``docs/explanation/proofs/valued-arcs.md``.
     """
     if not vectors:
         return 1, "no differences"
@@ -249,7 +254,7 @@ def _coordinatewise(rows: Sequence[Sequence[int]], length: int) -> int:
 
 
 def _groups(vectors: Sequence[Vector]) -> Iterator[int]:
-    """Bound (iv): runs of rows that make the vectors arcs of a graph, the other rows one after the other."""
+    """Bound (iv): runs of rows that make the vectors arcs of a graph, with one more row as values, the other rows one after the other."""
     dims = len(vectors[0])
     for low in range(dims):
         for high in range(low + 1, min(dims, low + 16) + 1):
@@ -259,7 +264,11 @@ def _groups(vectors: Sequence[Vector]) -> Iterator[int]:
                 rest = [[v[i] for v in vectors] for i in range(dims) if not low <= i < high]
                 rest.sort(key=lambda row: max(row) - min(row))
                 kept = [i - len(rows) for i in independent_rows(rows + rest) if i >= len(rows)]
-                yield _coordinatewise([rest[i] for i in kept], points)
+                left = [rest[i] for i in kept]
+                first = (
+                    longest_arcs(points, min(left[0], default=0), max(left[0], default=0)) if left else points
+                )
+                yield _coordinatewise(left[1:], first)
 
 
 def _graph_of(vectors: Sequence[Vector]) -> int:
@@ -281,6 +290,7 @@ def _graph_of(vectors: Sequence[Vector]) -> int:
 
 
 _MOST_VECTORS = 32
+_MOST_LISTED = 24
 
 
 def block_bound(vectors: Sequence[Vector], effort: Effort) -> tuple[int, str]:
@@ -301,21 +311,31 @@ def block_bound(vectors: Sequence[Vector], effort: Effort) -> tuple[int, str]:
 
     Examples
     --------
-    Differences of a 2 x 3 table with both margins known: the longest minimal multiset has 8 vectors.
+    Differences of a 2 x 3 table with both margins known: the longest minimal multiset has 8 vectors, and the bound is sharp.
 
     >>> from policygraph.moves.blowfish.minimal import differences
     >>> cells = [(a, int(b == 0), int(b == 1)) for a in range(2) for b in range(3)]
     >>> length_bound(differences(cells))[0], block_bound(differences(cells), Effort())[0]
-    (18, 15)
+    (8, 8)
 
     Notes
     -----
     Split the rows in two sets. A zero-sum multiset falls apart into blocks that are minimal for the first set of
     rows; the block sums in the other rows form a minimal zero-sum multiset again. So the length is at most the
     largest total of block lengths over the minimal zero-sum multisets of block sums, where a block sum counts with
-    its longest block.
+    its longest block. Where there are few vectors up to sign, all minimal multisets are listed as the minimal moves of the matrix of these vectors.
     """
     best = length_bound(vectors)
+    half = sorted({max(v, tuple(-a for a in v)) for v in vectors})
+    if len(half) <= _MOST_LISTED and best[0] > len(half[0]) + 1:
+        matrix = np.array(half, dtype=np.int64).T
+        with suppress(IncompleteBasisError):
+            turns = find_symmetries(matrix)
+            moves = graver_basis(matrix, effort=effort.share(4, 5), symmetries=turns)
+            # a vector and its opposite are a minimal multiset as well; the matrix has one column for both
+            longest = max(2, int(np.abs(moves).sum(axis=1).max(initial=0)))
+            if longest <= best[0]:
+                return longest, "all of them listed, up to sign"
     for rows in _splits(vectors):
         if effort.done:
             break

@@ -25,6 +25,7 @@ from policygraph.linalg import (
     kernel_basis,
     rank,
 )
+from policygraph.moves.arcs import longest_arcs
 from policygraph.moves.bracket import Bracket
 from policygraph.moves.graver.basis import IncompleteBasisError, graver_basis, merged_basis, spread_first
 from policygraph.moves.graver.lift import Limits
@@ -34,9 +35,6 @@ __all__ = ["SwapProblem", "cheap_bound", "cycle_bound", "longest_move", "swap_pr
 
 SWAP_LIMIT = 400
 """The most distinct swaps of a swap problem that is worth building."""
-
-SEPARATE = 6
-"""Up to so many vertices every two valued cycles were tried: see :func:`cycle_bound`."""
 
 PAIR_LIMIT = 5_000_000
 """The most matrix entries that are looked at to gather swaps."""
@@ -107,20 +105,18 @@ def cycle_bound(swaps: npt.ArrayLike) -> int | None:
     Returns
     -------
     int or None
-        None when the rows are not the incidences of arcs between vertices and at most one row of values -1, 0 and 1.
+        None when the rows are not the incidences of arcs between vertices and at most one row of values.
 
     Examples
     --------
     Three vertices, an arc between each two, with values 1, 0 and 0:
 
     >>> cycle_bound([[1, 0, 0], [-1, 1, 0], [1, 0, -1], [0, -1, 1]])
-    12
+    8
 
     Notes
     -----
-    A minimal move of such a matrix is a set of closed walks, and so of simple cycles with at most ``c`` arcs each, whose values have sum zero and no
-    smaller zero sum. If all values are zero, it is one cycle. With values between -q and p there are at most p + q of them; p + q is at most 2c - 1, and at most c + 1 for few vertices, where every two
-    cycles were tried (``tests/oracles/cycles.py``).
+    A minimal move of such a matrix is a sequence of arcs and values that sums to zero and has no smaller zero sum: see :func:`~policygraph.moves.arcs.longest_arcs`.
     """
     matrix = as_integer_matrix(swaps)
     rows = [row for row in matrix.tolist() if any(row)]
@@ -129,11 +125,10 @@ def cycle_bound(swaps: npt.ArrayLike) -> int | None:
         others = rows[:index] + rows[index + 1 :]
         # A row that repeats the values follows from them, and may stand for them or for a vertex.
         for arcs in (others, [row for row in others if row not in (value, [-entry for entry in value])]):
-            plain = all(abs(entry) <= 1 for row in (value, *arcs) for entry in row)
+            plain = all(abs(entry) <= 1 for row in arcs for entry in row)
             if plain and all(sum(column) == 0 and sum(map(abs, column)) <= 2 for column in zip(*arcs)):
-                c = max(1, len(arcs))
-                values = 1 if not any(value) else c + 1 if c <= SEPARATE else 2 * c - 1
-                found.append(c * values)
+                most = max(map(abs, value), default=0)  # a column and its opposite are one
+                found.append(longest_arcs(max(1, len(arcs)), -most, most))
     return min(found, default=None)
 
 

@@ -25,6 +25,7 @@ from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Ints, Norm
 from policygraph.model.queries.cuboids import BlockQuery, CuboidQuery
 from policygraph.model.queries.products import ProductQuery
+from policygraph.moves.arcs import arc_sequence, longest_arcs
 from policygraph.moves.bracket import Bracket, Witness
 from policygraph.sensitivity.problem import Problem
 from policygraph.sensitivity.rungs.edges import MOST_SETS
@@ -282,7 +283,7 @@ def _witness(reduced: Reduced, change: Change) -> Witness:
 
 
 def closed_form(reduced: Reduced, norm: Norm, records: int | None = None) -> Bracket[Witness] | None:
-    """Answer from a formula for moves of at most so many records (None: of any number); None when three or more public margins are left."""
+    """Answer from a formula for moves of at most so many records (None: of any number); None when three or more public margins are left, unless one of three is binary."""
     if not reduced.asked:
         return Bracket(
             0,
@@ -296,6 +297,8 @@ def closed_form(reduced: Reduced, norm: Norm, records: int | None = None) -> Bra
         return _one_total(reduced, norm)
     if len(reduced.known) == 2:
         return _two_margins(reduced, norm, records)
+    if len(reduced.known) == 3 and records is None:
+        return _binary_margins(reduced, norm)
     return None
 
 
@@ -337,6 +340,36 @@ def _two_margins(reduced: Reduced, norm: Norm, records: int | None) -> Bracket[W
         f"a minimal move is a simple cycle in the complete bipartite graph of {rows} x {columns} margin cells, so it has "
         f"at most {2 * half} changes, each of one record; no table changes by more than the cells do, and on one of its cells no more "
         "records meet than have different values of the attributes that it lacks",
+        reduced.steps,
+    )
+
+
+def _binary_margins(reduced: Reduced, norm: Norm) -> Bracket[Witness] | None:
+    """Three margins without a common attribute, one of them of two cells: swaps are arcs between the cells of the second, inside cells of the third."""
+    sizes = {names: prod(reduced.shape[a] for a in names) for names in reduced.known}
+    binary, short, long = sorted(sizes, key=lambda names: (sizes[names], sorted(names)))
+    if sizes[binary] != 2 or len(binary | short | long) != sum(map(len, sizes)):
+        return None
+    pairs = longest_arcs(sizes[short], -1, 1)
+    change: dict[Codes, int] = {}
+    for at, (tail, head, value, times) in enumerate(arc_sequence(min(sizes[short], sizes[long] - 1))):
+        for place, sign in ((tail, -1), (head, 1)):
+            # what is in no public margin differs between added and removed records
+            cell = [int(sign > 0)] * len(reduced.axes)
+            for names, code in ((binary, int(value * sign > 0)), (short, place), (long, at)):
+                axes = sorted(names)
+                for axis, part in zip(axes, decode(code, [reduced.shape[a] for a in axes]), strict=True):
+                    cell[axis] = part
+            change[tuple(cell)] = change.get(tuple(cell), 0) + sign * times
+    upper = reduced.value_of(norm, 2 * pairs if norm == "l1" else 2 * pairs * pairs)
+    lower = _change_norm(reduced, change, norm)
+    return Bracket(
+        upper,
+        lower,
+        _witness(reduced, change) if lower else None,
+        "closed form, one-way margins beside a binary one" if upper == lower else "bound by valued arcs",
+        f"records that a move removes and adds are paired inside the {sizes[long]} cells of one margin; each pair is an arc between the {sizes[short]} cells of "
+        f"another, with the value -1, 0 or 1 for the binary one, and a sequence of arcs without a smaller zero sum has at most {pairs} of them",
         reduced.steps,
     )
 
