@@ -119,6 +119,7 @@ AREAS = {
             f"tests/curator/{name}"
             for name in (
                 "test_engines.py::test_parquet_files_are_counted_by_spark",
+                "test_engines.py::test_a_session_that_is_started_here_has_its_own_settings",
                 "test_engines.py::test_what_spark_would_guess_is_refused",
                 "test_engines.py::test_spark_reads_times_whatever_the_zone_of_the_session",
                 "test_engines.py::test_spark_counts_in_two_steps_and_collects_no_record",

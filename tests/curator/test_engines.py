@@ -563,8 +563,22 @@ def test_parquet_files_are_counted_by_spark(spark: Any, tmp_path: Path) -> None:
     one, other = (count_cells(data, DOMAIN, unknown="drop", engine=engine) for engine in ("duckdb", spark))
     assert one.vector().tolist() == other.vector().tolist() == [2, 0, 0, 0, 0, 1]
     assert (one.fingerprint, one.rows, one.dropped) == (other.fingerprint, other.rows, other.dropped)
+    assert open_source(data, spark).records == 4, "of the footers, not of what Spark reads"
     away = count_cells(f"file+x://{tmp_path}".replace("file+x", "FILE"), DOMAIN, unknown="drop", engine=spark)
     assert away.rows == 3
+
+
+def test_a_session_that_is_started_here_has_its_own_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the builder of PySpark is told; nothing is started."""
+    from policygraph.curator.counting.engines.spark import LOCAL, local_session
+
+    session = pytest.importorskip("pyspark.sql").SparkSession
+    monkeypatch.setattr(session, "getActiveSession", classmethod(lambda cls: None))
+    monkeypatch.setattr(session.Builder, "getOrCreate", lambda builder: dict(builder._options))
+    told = local_session()
+    assert LOCAL.items() <= told.items()
+    assert told.keys() - LOCAL.keys() == {"spark.driver.memory"}
+    assert 64 < int(told["spark.driver.memory"].removesuffix("m")) <= 6 * 1024
 
 
 def test_what_spark_would_guess_is_refused(spark: Any, tmp_path: Path) -> None:
