@@ -172,6 +172,10 @@ AREAS = {
             "not server and not race and not literal and not layout",
         ),
     ),
+    "units": Area(
+        ("policygraph/curator/counting/units.py", "policygraph/curator/runners/members.py"),
+        ("tests/curator/test_units.py",),
+    ),
     "excel": Area(("policygraph/curator/counting/excel.py",), ("tests/curator/test_excel.py",)),
     "profiling": Area(
         ("policygraph/curator/profiling.py",), ("tests/curator/test_profiling.py", "tests/cli/test_init.py")

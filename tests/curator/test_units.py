@@ -195,6 +195,9 @@ def test_more_bad_data(tmp_path):
     assert refused.value.code == "unit.parts"
     with pytest.raises(pg.InputError, match="edge lists"):
         pg.release(query, people(), table_of([("ann", "a", 0)]), epsilon=1, edges={"loops": "drop"})
+    with pytest.raises(pg.InputError) as refusal:
+        count_units(table_of([("ann", "a", 0)]), people(), engine="abacus")
+    assert refusal.value.code == "engine.name"
     part = tmp_path / "counts.parquet"
     count_part(table_of([("ann", "a", 0)]), None, pg.Policy(SHOPS)).write(part)
     with pytest.raises(pg.InputError) as refusal:
