@@ -406,7 +406,7 @@ def attack(
     check_facts(policy)
     if isinstance(query, NonlinearQuery) or query.needs_values:
         raise InputError(
-            f"{query!r} is no linear query of counts: expected tables, ranges or edges.",
+            f"{query!r} is not a linear query of counts: expected tables, ranges or edges.",
             code="attacks.queries",
         )
     tell = progress or (lambda now: None)

@@ -219,7 +219,7 @@ def read_pairs(pairs: Iterable[Any], policy: Policy | NodePrivacy | Grouped) -> 
             said = policy.are_neighbours(pair.before, pair.after)
             reason = "they differ at more than one node" if isinstance(said, bool) else said.reason
             raise InputError(
-                f"{pair} are no neighbours: {reason}. Expected pairs that the policy protects.",
+                f"{pair} are not neighbours: {reason}. Expected pairs that the policy protects.",
                 code="audit.not-neighbours",
                 pair=pair,
             )

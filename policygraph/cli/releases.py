@@ -421,7 +421,7 @@ def _folder(out: Path) -> Iterator[None]:
     if (out / TABLES).is_symlink() or (out / TABLES).is_file():
         _remove(made)
         raise InputError(
-            f"--out {out}: {TABLES} is no folder there, and tables are to be written into one. Nothing was charged.",
+            f"--out {out}: {TABLES} is not a folder there, and tables are to be written into one. Nothing was charged.",
             code="release.folder",
             value=TABLES,
         )

@@ -169,7 +169,7 @@ def _runs(ready: Calibrated, tables: Sequence[Any]) -> str | None:
         if not isinstance(made, Release):
             return f"run returned {type(made).__name__}, expected a Release"
         if not all(np.all(np.isfinite(np.asarray(part.values, dtype=np.float64))) for part in made.tables):
-            return f"a value that is no finite number on the table {table.tolist()}"
+            return f"a value that is not a finite number on the table {table.tolist()}"
     return None
 
 
@@ -237,7 +237,7 @@ def _errors(ready: Calibrated, table: Any, runs: int) -> str | None:
         spread = np.broadcast_to(np.asarray(ready.deviation(at), dtype=np.float64), (part.height,))
         within = np.broadcast_to(np.asarray(ready.within_95(at), dtype=np.float64), (part.height,))
         if not (np.all(np.isfinite(spread)) and np.all(spread >= 0) and np.all(within >= 0)):
-            return f"the errors stated for {part.name} are no non-negative numbers"
+            return f"the errors stated for {part.name} are not non-negative numbers"
         exact.append(truth[start : start + part.height] * unit / float(part.weight))
         stated.append(spread**2)
         start += part.height
@@ -297,7 +297,7 @@ def check_partitioner(
         for at, pair in enumerate(pairs):
             made = chosen(pair.before.copy(), SeededRng(at))
             if not isinstance(made, Partition) or made.labels.size != size:
-                return "the choice is no partition of all cells"
+                return "the choice is not a partition of all cells"
         return None
 
     def seeded() -> str | None:

@@ -166,7 +166,7 @@ def _read_edge(edge: Any) -> Edge:
         try:
             return datetime.date.fromisoformat(edge)
         except ValueError as cause:
-            raise _wrong(f"bins: {edge!r} is no date ({cause}).", edge) from cause
+            raise _wrong(f"bins: {edge!r} is not a date ({cause}).", edge) from cause
     if isinstance(edge, datetime.date) and not isinstance(edge, datetime.datetime):
         return edge
     if isinstance(edge, (int, float)) and not isinstance(edge, bool) and isfinite(edge):

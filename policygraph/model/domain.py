@@ -66,7 +66,7 @@ def _read_labels(where: str, given: int | Sequence[Label]) -> Labels:
             )
         if isinstance(label, float) and not isfinite(label):
             raise _wrong_labels(
-                f"{where} has the label {label}, which is no number: expected text such as 'none' instead.",
+                f"{where} has the label {label}, which is not a number: expected text such as 'none' instead.",
                 label,
             )
     if any(isinstance(label, bool) for label in labels) and any(

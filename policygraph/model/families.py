@@ -146,7 +146,7 @@ class Families(Grouped):
         """Raise when counts cannot be those of families of exactly this size."""
         if self.exactly and np.any(np.asarray(counts) % self.size):
             raise ConstraintError(
-                f"a count is no multiple of {self.size}, and the policy states that every record is in a family of exactly so many.",
+                f"a count is not a multiple of {self.size}, and the policy states that every record is in a family of exactly so many.",
                 code="families.counts",
             )
 
@@ -171,7 +171,7 @@ class Families(Grouped):
         if self.exactly:
             if np.any(one % self.size) or np.any(two % self.size):
                 return Verdict(
-                    False, f"a count is no multiple of {self.size}, and every family has so many records"
+                    False, f"a count is not a multiple of {self.size}, and every family has so many records"
                 )
             for table in (one, two):
                 try:

@@ -193,7 +193,7 @@ class Move:
     def _check_facts(self) -> None:
         if not self.keeps_facts:
             raise InputError(
-                "the change does not keep the public facts, so that it is no sum of moves.",
+                "the change does not keep the public facts, so it is not a sum of moves.",
                 code="move.facts",
                 value=self,
             )

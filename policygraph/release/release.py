@@ -518,7 +518,7 @@ class Release:
             ) from cause
         found = (table.schema.metadata or {}).get(METADATA)
         if found is None:
-            raise InputError("this Parquet file is no release: it has no provenance.", code="release.file")
+            raise InputError("this Parquet file is not a release: it has no provenance.", code="release.file")
         try:
             return cls._of_table(table, parse_json(found))
         except PolicyGraphError:

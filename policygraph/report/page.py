@@ -328,7 +328,7 @@ def _results(release: Release) -> list[Any]:
     notes = ["The line across the end of a bar shows where the truth lies, with 95 %."]
     if _in_parts(release):
         notes = [
-            "The table was written in parts, with noise on each number. How many numbers a part has is no secret."
+            "The table was written in parts, with noise on each number. How many numbers a part has is not secret."
         ]
     if "simulated" in basis:
         notes.append("These ranges were simulated from published numbers.")

@@ -118,4 +118,4 @@ def test_what_could_not_be_written_is_refused_before_the_charge(
     (tmp_path / "out" / "tables").write_text("mine")
     command = ["release", str(tmp_path / "p.toml"), "--data", str(tmp_path / "p.csv"), "--epsilon", "1"]
     assert main([*command, "--out", str(tmp_path / "out")]) == 2
-    assert "tables is no folder there" in capsys.readouterr().err
+    assert "tables is not a folder there" in capsys.readouterr().err

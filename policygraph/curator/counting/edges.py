@@ -379,7 +379,7 @@ def _are_pairs(data: Any) -> bool:
         ]
         if wrong and len(wrong) < len(data):
             raise DataError(
-                f"the list of edges: entry {wrong[0] + 1:,} is no pair of nodes: expected two nodes in each entry.",
+                f"the list of edges: entry {wrong[0] + 1:,} is not a pair of nodes: expected two nodes in each entry.",
                 code="data.edges",
                 value=wrong[0] + 1,
             )
@@ -423,7 +423,7 @@ def _from_matrix(matrix: Any, network: Network) -> _Edges:
         times = np.asarray(given.data).astype(np.int64)
     if np.any(times != given.data) or np.any(times < 0) or float(times.sum(dtype=np.float64)) > 2.0**62:
         raise DataError(
-            "the adjacency matrix has entries that are no whole numbers >= 0: expected how often a pair is joined. If they are "
+            "the adjacency matrix has entries that are not whole numbers >= 0: expected how often a pair is joined. If they are "
             "weights, give (matrix != 0).",
             code="data.matrix",
         )

@@ -430,7 +430,9 @@ def json_source(files: Files, label: str, paths: list[str], keep: tuple[Any, ...
         except duckdb.Error as cause:
             raise explain(cause) or unreadable(label, cause) from cause
         if "!" in found:
-            raise explain(None) or unreadable(label, ValueError("a record is no object, or has a key twice."))
+            raise explain(None) or unreadable(
+                label, ValueError("a record is not an object, or has a key twice.")
+            )
         # A key with a zero byte is the name of no attribute, and no text for the engine.
         names |= {key[1:] for key in found if "\0" not in key}
     order = sorted(names)

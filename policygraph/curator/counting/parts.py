@@ -152,7 +152,7 @@ def read_part(path: str) -> CountedPart | None:
 
 def _broken(path: str) -> DataError:
     return DataError(
-        f"{path} is no whole file of counts: expected one as policygraph count or policygraph merge wrote it. Count the records again.",
+        f"{path} is not a complete file of counts: expected one as policygraph count or policygraph merge wrote it. Count the records again.",
         code="parts.broken",
         value=path,
     )

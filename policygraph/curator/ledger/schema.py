@@ -499,7 +499,7 @@ def _faults_of_entries(connection: Connection) -> Iterator[str]:
     named = connection.execute("SELECT identity, created, version FROM ledger").fetchone()
     # Damage can turn a text into bytes, which have no place in a seal; an error about them would show the key.
     if any(isinstance(value, bytes) for value in named):
-        yield "its identity is no text"
+        yield "its identity is not a text"
         return
     previous = _first_seal(connection)
     rows = connection.execute(f"SELECT {ENTRY_COLUMNS} FROM entries ORDER BY number")

@@ -76,7 +76,7 @@ def to_networkx(values: Any, network: Network) -> Any:
         raise InputError(
             f"values of shape {given.shape} and type {given.dtype}: expected {network.size} "
             + ("whole numbers >= 0" if network.multiple else "values 0 or 1")
-            + ", one for each node pair. A noisy adjacency is no graph; nearest_network makes one of it.",
+            + ", one for each node pair. A noisy adjacency is not a graph; nearest_network makes one of it.",
             code="networks.adjacency",
         )
     tail, head = network.pairs(np.repeat(np.arange(network.size, dtype=np.int64), given))

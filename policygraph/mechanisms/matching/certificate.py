@@ -63,7 +63,7 @@ class Certificate:
         value = int(y.sum())
         for members, z in self.blossoms:
             if z < 0 or len(members) % 2 == 0 or len(set(members)) != len(members):
-                raise unproved("a blossom is no odd set with a value >= 0")
+                raise unproved("a blossom is not an odd set with a value >= 0")
             value -= z * (len(members) // 2)
         if np.any(y > SCALE * singles):
             raise unproved("a potential exceeds the cost of a single")

@@ -321,7 +321,7 @@ class KnownEdges(Constraint):
         if isinstance(given, dict):
             if wrong := set(given) ^ {str(node) for node in domain.nodes}:
                 raise InputError(
-                    f"known edges: {min(wrong)!r} is no node, or has no group: expected one group for each node.",
+                    f"known edges: {min(wrong)!r} is not a node, or has no group: expected one group for each node.",
                     code="constraint.edges",
                 )
             given = [given[str(node)] for node in domain.nodes]

@@ -209,7 +209,7 @@ def _search(rows: Objects, vector: Objects, effort: Effort) -> Longs | None:
     smaller[support] = times * sign
     if np.any(rows @ smaller != 0) or not np.any(smaller) or not np.any(smaller != vector):
         raise RefusedError(
-            "The search below a move returned a vector that is no move.",
+            "The search below a move returned a vector that is not a move.",
             code="moves.search-failed",
             found=smaller,
         )

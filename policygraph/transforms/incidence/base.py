@@ -147,7 +147,7 @@ def graph_of(policy: Policy) -> PolicyGraph:
     what = (
         "public facts without a policy graph: neighbours are all minimal changes that keep the facts"
         if graph is None
-        else "public facts that an edge of the policy graph can break: their neighbours are no single edges"
+        else "public facts that an edge of the policy graph can break: their neighbours are not single edges"
     )
     raise RefusedError(
         f"{what}, and the transform is not proved for them. Use Laplace, or drop the facts from the policy.",

@@ -100,7 +100,7 @@ class GridTransform(Reduction):
         found = line_axes(graph)
         if found is None or not self.accepts(policy):
             raise InputError(
-                "the policy graph is no grid: expected lines along two or more attributes, without bottom.",
+                "the policy graph is not a grid: expected lines along two or more attributes, without bottom.",
                 code="reduction.grid",
             )
         check_cells(policy.domain.size)

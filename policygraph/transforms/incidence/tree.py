@@ -72,7 +72,7 @@ class LineTransform(Reduction):
         found = one_axis(graph)
         if found is None or not self.accepts(policy):
             raise InputError(
-                "the policy graph is no line along one attribute: expected PolicyGraph.line without bottom.",
+                "the policy graph is not a line along one attribute: expected PolicyGraph.line without bottom.",
                 code="reduction.line",
             )
         check_cells(policy.domain.size)
