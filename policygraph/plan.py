@@ -33,7 +33,7 @@ LEAST, MOST = -4, 3
 CURVE = ("0.1", "0.3", "1", "3", "10")
 WORTH = 2
 """The strongest promise is recommended that needs at most so many times the epsilon of the cheapest."""
-MEASURES = {"within_95": "with 95 % the truth is within", "deviation": "standard deviation"}
+MEASURES = ("within_95", "deviation")
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class BudgetPlan:
     targets
         For each table the error that it may have.
     measure
-        ``"within_95"``: the truth is within the error with 95 %; ``"deviation"``: its standard deviation.
+        ``"within_95"``: the truth is within the error with probability 95 %; ``"deviation"``: its standard deviation.
     best
         The smallest epsilon of the grid that reaches all targets, with its errors.
     before
@@ -441,9 +441,9 @@ def plan(
     relative
         In place of ``error``: a share of the average count of each table, which needs ``records``, or a published total.
     records
-        How many records there are about, for ``relative``.
+        About how many records there are, for ``relative``.
     measure
-        ``"within_95"``: with 95 % the truth is within the error. ``"deviation"``: standard deviation.
+        ``"within_95"``: the truth is within the error with probability 95 %. ``"deviation"``: standard deviation.
     mechanism
         What releases; by default what would be chosen automatically, at each epsilon.
     alternatives

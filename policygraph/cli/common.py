@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 POLICY_FILE = typer.Argument(..., metavar="FILE", help="A policy file (TOML).", show_default=False)
 DATA = (
-    "A CSV, JSON or Parquet file, a pattern in quotes such as 'parts/*.csv', a folder, duckdb://file.db?table=name, "
+    "A CSV, JSON, Parquet or Excel file, a pattern in quotes such as 'parts/*.csv', a folder, duckdb://file.db?table=name, "
     "or postgresql://host/database/table."
 )
 ENGINE = typer.Option(
     None,
     "--engine",
-    help="What counts the records: duckdb, spark (Parquet files) or postgres (its tables). By default what the data are in.",
+    help="What counts the records: duckdb, spark (Parquet files) or postgres (its tables). By default the one that holds the data.",
     show_default=False,
 )
 AS_JSON = typer.Option(False, "--json", help="Print one JSON object.")

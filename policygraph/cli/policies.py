@@ -271,7 +271,9 @@ def _statistic(query: Any, policy: Any, loss: Any, *, as_json: bool, draw: Path 
 def plan(
     file: str = POLICY_FILE,
     error: str | None = typer.Option(
-        None, "--error", help="Error that every count may have, in people: with 95 % the truth is within it."
+        None,
+        "--error",
+        help="Error that every count may have, in people: the truth is within it with probability 95 %.",
     ),
     table: list[str] = typer.Option(
         [], "--table", help="Error of one table, such as 'sex x age=100'; can be given several times."
@@ -281,7 +283,7 @@ def plan(
         "--relative",
         help="In place of --error: a share of the average count of each table, such as 0.05; needs --records or a published total.",
     ),
-    records: int | None = typer.Option(None, "--records", min=1, help="How many records there are about."),
+    records: int | None = typer.Option(None, "--records", min=1, help="About how many records there are."),
     deviation: bool = typer.Option(
         False, "--deviation", help="Errors are standard deviations, and not 95 % ranges."
     ),

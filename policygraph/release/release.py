@@ -344,7 +344,7 @@ class Release:
         return pa.concat_tables(pieces, promote_options="permissive")
 
     def plot(self, target: str | Path | None = None, *, table: int | str | None = None) -> Any:
-        """Draw the released tables, in counts, with the ranges that hold the truth with 95 %.
+        """Draw the released tables, in counts, with the ranges that contain the truth with probability 95 %.
 
         Parameters
         ----------
@@ -384,7 +384,7 @@ class Release:
         return _library("polars").from_arrow(self.table(table))
 
     def to_latex(self, table: int | str = 0) -> str:
-        r"""One table as LaTeX, for the package booktabs: counts rounded to their error, with the range that holds the truth with 95 %.
+        r"""One table as LaTeX, for the package booktabs: counts rounded to their error, with the range that contains the truth with probability 95 %.
 
         Examples
         --------

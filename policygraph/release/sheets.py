@@ -194,7 +194,7 @@ def write_excel(release: Any, path: Any) -> None:
     about += [["what was done" if not at else "", sentence] for at, sentence in enumerate(release.sentences)]
     about += [
         ["value", "rounded to its error; release.parquet has all digits"],
-        ["within_95", "with 95 % the truth is within this of the value"],
+        ["within_95", "the truth is within this of the value, with probability 95 %"],
     ]
     sheets: dict[str, Any] = {"about": (["what", "says"], about)}
     for name, columns in named_tables(release):

@@ -40,7 +40,7 @@ TEXT = 20_000
 def report(
     release: Release | str | Path, to: str | Path | None = None, *, account: Account | None = None
 ) -> str:
-    """Make one self-contained page of a release, for people who decide.
+    """Make one self-contained page of a release, for decision makers.
 
     Parameters
     ----------
@@ -325,7 +325,7 @@ def _stop(text: str) -> str:
 def _results(release: Release) -> list[Any]:
     many = len(release.tables) > 1
     basis = {table.errors for table in release.tables}
-    notes = ["The line across the end of a bar shows where the truth lies, with 95 %."]
+    notes = ["The line across the end of a bar shows where the truth lies, with probability 95 %."]
     if _in_parts(release):
         notes = [
             "The table was written in parts, with noise on each number. How many numbers a part has is not secret."
