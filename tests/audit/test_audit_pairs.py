@@ -91,7 +91,7 @@ def test_given_pairs_must_be_neighbours():
     policy = POLICIES["line"]
     [pair] = read_pairs([([1, 0, 0, 0, 0], [0, 1, 0, 0, 0])], policy)
     assert pair.change == {0: -1, 1: 1}
-    with pytest.raises(pg.InputError, match="no neighbours") as error:
+    with pytest.raises(pg.InputError, match="not neighbours") as error:
         read_pairs([([1, 0, 0, 0, 0], [0, 0, 1, 0, 0])], policy)
     assert error.value.code == "audit.not-neighbours"
 

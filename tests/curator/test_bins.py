@@ -206,7 +206,7 @@ def test_bins_are_part_of_a_policy_and_of_its_fingerprint() -> None:
         ({"bins": [1, 1]}, "rising order"),
         ({"bins": [2, 1.5]}, "rising order"),
         ({"bins": [0, "2000-01-01"]}, "not both"),
-        ({"bins": ["2000-02-30"]}, "no date"),
+        ({"bins": ["2000-02-30"]}, "not a date"),
         ({"bins": [True]}, "expected numbers"),
         ({"bins": [float("nan")]}, "expected numbers"),
         ({"bins": [2**60]}, "2\\^53"),
