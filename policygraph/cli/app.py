@@ -33,7 +33,6 @@ app = Commands(
     help="How much noise a privacy policy really needs, and releases made with it.",
     epilog=EPILOG,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     # Help is shown as it is written: as markup, [cube] would be a colour and vanish.
     rich_markup_mode=None,
