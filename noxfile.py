@@ -6,6 +6,7 @@ They run in the environment that nox is installed in: ``pip install -e ".[test,d
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -22,7 +23,7 @@ QUICK = ("sensitivity", "blowfish", "move_graphs", "matching")
 """Benchmarks that need neither data nor other libraries and take a few minutes together."""
 
 nox.options.default_venv_backend = "none"
-nox.options.sessions = ["lint", "types", "imports", "coverage", "examples", "changelog"]
+nox.options.sessions = ["lint", "types", "imports", "coverage", "examples", "site", "changelog"]
 
 
 def python(session: nox.Session, *words: str, **variables: str) -> None:
@@ -61,6 +62,17 @@ def docs(session: nox.Session) -> None:
     """The examples in the documents, and the pages that a test holds to the code."""
     pages = ["README.md", "CONTRIBUTING.md", "docs", *map(str, Path("tests").glob("test_*doc*.py"))]
     python(session, "-m", "pytest", *pages, *session.posargs)
+
+
+@nox.session
+def site(session: nox.Session) -> None:
+    """The documents as a site with search, in site/; a broken link is an error."""
+    forgotten = ROOT / "site"
+    shutil.rmtree(forgotten, ignore_errors=True)
+    trees = ROOT / "build" / "doctrees"
+    python(
+        session, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", str(trees), "-c", "docs/site", ".", "site"
+    )
 
 
 @nox.session

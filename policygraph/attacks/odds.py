@@ -288,8 +288,8 @@ def log_odds(ready: Calibrated, first: Any, second: Any) -> LogOdds:
 
     Notes
     -----
-    The answers differ by integers m_i. For Laplace noise of scale s the log-odds are the sum of (|z + m_i| - |z|) / s over independent z, which takes the values m, m - 2, ..., -m over s
-    with probabilities 1 / (1 + q), q^j (1 - q) / (1 + q), q^m / (1 + q), where q = exp(-1/s) and m = |m_i|. For Gaussian noise they are (2 m'z + m'm) / (2 sigma^2). Both distributions are convolved in integers that are rounded down, and up.
+    The answers differ by integers m_i. For Laplace noise of scale s the log-odds are the sum of ``(|z + m_i| - |z|) / s`` over independent z, which takes the values m, m - 2, ..., -m over s
+    with probabilities 1 / (1 + q), q^j (1 - q) / (1 + q), q^m / (1 + q), where q = exp(-1/s) and ``m = |m_i|``. For Gaussian noise they are (2 m'z + m'm) / (2 sigma^2). Both distributions are convolved in integers that are rounded down, and up.
     What is published is made from the noisy numbers, so that it tells at most this much; and exactly this much where the noisy numbers themselves are published.
     """
     query, noise = ready.measure, ready.noise

@@ -32,7 +32,7 @@ class Files:
     data
         A path, a pattern or a list of paths.
     delimiter
-        What separates the values of a CSV line. None: the one of ``, ; | `` and tab that the header line contains.
+        What separates the values of a CSV line. None: the one of ``,``, ``;``, ``|`` and tab that the header line contains.
     quote
         What encloses a value of CSV that contains delimiters, quotes or line breaks; ``""`` for files without quotes.
     encoding
