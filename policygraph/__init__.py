@@ -75,6 +75,8 @@ if TYPE_CHECKING:
     from policygraph.model.families import Families
     from policygraph.model.graphs import BOTTOM, PolicyGraph
     from policygraph.model.graphs.secret_edges import secret_edges
+    from policygraph.model.linked import LinkedTables
+    from policygraph.model.linked_units import LinkedUnit
     from policygraph.model.loss import Epsilon, EpsilonDelta, Rho
     from policygraph.model.measure import Measure
     from policygraph.model.node_privacy import NodePrivacy
@@ -144,6 +146,8 @@ _WHERE = {
     "policygraph.model.families": ["Families"],
     "policygraph.files": ["load"],
     "policygraph.model.graphs": ["BOTTOM", "PolicyGraph"],
+    "policygraph.model.linked": ["LinkedTables"],
+    "policygraph.model.linked_units": ["LinkedUnit"],
     "policygraph.model.loss": ["Epsilon", "EpsilonDelta", "Rho"],
     "policygraph.model.measure": ["Measure"],
     "policygraph.moves.move": ["Move"],
@@ -153,6 +157,7 @@ _WHERE = {
     "policygraph.model.queries": ["Query"],
     "policygraph.model.units": ["Unit"],
     "policygraph.model.graphs.secret_edges": ["secret_edges"],
+    "policygraph.estimation.linked": ["agreeing"],
     "policygraph.estimation.graphical.records": ["SyntheticRecords", "synthetic_records"],
     "policygraph.sensitivity": ["Sensitivity", "sensitivity"],
     "policygraph.release": ["Release"],
@@ -199,6 +204,8 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "LinearCount",
+    "LinkedTables",
+    "LinkedUnit",
     "Matchings",
     "MatrixMechanism",
     "Measure",
@@ -233,6 +240,7 @@ __all__ = [
     "TransformedLaplace",
     "Unit",
     "__version__",
+    "agreeing",
     "attack",
     "attacks",
     "audit",

@@ -16,12 +16,15 @@ from policygraph.exact import show
 from policygraph.model.domain import Network
 from policygraph.model.families import Families
 from policygraph.model.grouped import Grouped, records_of
+from policygraph.model.linked_units import LinkedUnit
+from policygraph.model.loss import Epsilon
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.measures import MeasureQuery
 from policygraph.model.system import describe
 from policygraph.model.units import Unit
 from policygraph.sensitivity.certificate import Sensitivity
+from policygraph.sensitivity.linked import member_words
 from policygraph.sensitivity.proofs import CUT_SHORT, proved, shared_proofs
 
 EACH = 20 * SECOND
@@ -66,6 +69,13 @@ def data_words(policy: Policy | Grouped) -> str:
     if isinstance(domain, Network):
         kind = "directed" if domain.directed else "undirected"
         return f"{'an' if kind[0] == 'u' else 'a'} {kind} network of {domain.order:,} nodes; {domain.size:,} pairs can be joined"
+    if isinstance(policy, LinkedUnit):
+        tables = policy.tables
+        each = [
+            f"{table} ({tables.key if table == tables.parent else tables.foreign_key} says which) by {', '.join(tables.attributes(table))}"
+            for table in (tables.parent, tables.child)
+        ]
+        return f"two tables, {' and '.join(each)}; {domain.size:,} cells"
     parts = ", ".join(
         f"{n} ({s} value{'s' * (s != 1)})" for n, s in zip(domain.names, domain.shape, strict=True)
     )
@@ -74,6 +84,8 @@ def data_words(policy: Policy | Grouped) -> str:
 
 def public_words(policy: Policy | Grouped) -> str:
     """What everybody knows."""
+    if isinstance(policy, LinkedUnit) and policy.totals:
+        return ", ".join(f"the number of {name} ({value:,})" for name, value in policy.totals)
     facts = ", ".join(describe(fact, policy.domain) for fact in records_of(policy).constraints)
     return facts or "nothing but the domain"
 
@@ -82,6 +94,8 @@ def hidden_words(policy: Policy | Grouped) -> str:
     """What nobody must learn."""
     if isinstance(policy, Unit):
         return unit_words(policy)
+    if isinstance(policy, LinkedUnit):
+        return linked_words(policy)
     if isinstance(policy, Families):
         return f"a whole family of {policy.words}, which share their value and change together, as if it were one record: {hidden_words(policy.records)}"
     record = _record(policy)
@@ -124,6 +138,16 @@ def unit_words(policy: Unit) -> str:
         else "data with more are refused"
     )
     return f"{said}; {left}" + (f"; {policy.larger_words}" if policy.larger_words else "")
+
+
+def linked_words(policy: LinkedUnit) -> str:
+    """What nobody must learn of a row with the rows of another table that belong to it."""
+    tables = policy.tables
+    left = f"{tables.child} beyond that are left out before counting"
+    if not policy.totals:
+        return f"whether any {policy.words} is there, and everything in them; {left}"
+    known = " and ".join(f"of {name}" for name, _ in policy.totals)
+    return f"{policy.words}, and everything in them: which of two data sets is the true one, when both have the public number {known} and no smaller exchange of units leads from one towards the other; {left}"
 
 
 def released_words(query: Query) -> str:
@@ -204,6 +228,8 @@ class Explanation:
         lines = [CUT_SHORT] if self.cut_short else []
         lines += [summary(self.policy, self.query), "", str(self.certificate), ""]
         deviation = float(self.scale) * 2**0.5
+        if words := member_words(self.certificate, Epsilon(self.epsilon)):
+            lines += [words, ""]
         lines.append(
             f"Noise at epsilon = {eps}: scale {show(self.scale)}, a standard deviation of about {deviation:.3g} on every number. "
             f"If a single {_record(self.policy)} could appear or vanish and nothing were public, scale {show(self.single / self.epsilon)} would do."
@@ -290,6 +316,16 @@ def _explained(
         except PolicyGraphError as refusal:
             return Alternative(change, None, str(refusal))
 
+    if isinstance(policy, LinkedUnit):
+        fewer = {name: dict(policy.totals) for name, _ in policy.totals}
+        for name in fewer:
+            del fewer[name][name]
+        without = tuple(
+            attempt(f"the number of {name}", LinkedUnit(policy.tables, rest, policy.unknown))
+            for name, rest in fewer.items()
+        )
+        single = proved(query, Policy(policy.domain), work=work).value
+        return Explanation(policy, query, certificate, single, epsilon, without, ())
     if isinstance(policy, Grouped):
         records, families = policy.records, policy
         without = tuple(

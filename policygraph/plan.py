@@ -19,6 +19,7 @@ from policygraph.exact import Exact, as_float, show
 from policygraph.mechanisms import Calibrated, Mechanism, choose
 from policygraph.model.domain import Network
 from policygraph.model.grouped import Grouped, records_of
+from policygraph.model.linked_units import LinkedUnit
 from policygraph.model.loss import Epsilon
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
@@ -26,6 +27,7 @@ from policygraph.model.queries.statistics import NonlinearQuery
 from policygraph.model.system import describe
 from policygraph.model.units import Unit
 from policygraph.sensitivity.certificate import Sensitivity
+from policygraph.sensitivity.linked import member_words
 from policygraph.sensitivity.proofs import shared_proofs
 
 LEAST, MOST = -4, 3
@@ -249,6 +251,8 @@ class BudgetPlan:
             for each in self.curve
         ]
         lines += ["", f"Who is protected against whom: {protection(self.policy)}"]
+        if self.certificate is not None and (words := member_words(self.certificate, Epsilon(self.epsilon))):
+            lines.append(words)
         lines += self._pair()
         if self.options:
             lines += [
@@ -292,6 +296,10 @@ def protection(policy: Policy | Grouped) -> str:
         return (
             f"everything of one {policy.column} ({policy.words}), against somebody who knows everybody else."
             + (f" And {policy.larger_words}" if policy.larger_words else "")
+        )
+    if isinstance(policy, LinkedUnit):
+        return f"everything of {policy.words}, against somebody who knows all others" + (
+            "." if not policy.totals else f": {policy.step_words}."
         )
     if not isinstance(policy, Policy):
         return f"families of up to {policy.members} people, who count as one. For a single record of theirs: {protection(policy.records)}"
@@ -535,6 +543,8 @@ def _records(policy: Policy | Grouped, records: int | None) -> int:
         if records < 1:
             raise InputError(f"records = {records}: expected at least one.", code="plan.error", value=records)
         return records
+    if isinstance(policy, LinkedUnit) and policy.totals:
+        return max(1, *(value for _, value in policy.totals))
     for fact in records_of(policy).constraints:
         spec = fact.to_spec()
         if spec.get("equals") is not None and ("total" in spec or "cuboid" in spec):

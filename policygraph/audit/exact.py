@@ -21,6 +21,7 @@ from policygraph.errors import InputError, RefusedError
 from policygraph.exact import Exact, as_fraction, show
 from policygraph.mechanisms.additive import Additive
 from policygraph.model.grouped import Grouped, records_of
+from policygraph.model.linked_units import LinkedUnit, listed_units
 from policygraph.model.loss import Epsilon, EpsilonDelta
 from policygraph.model.policy import Policy
 from policygraph.model.units import Unit
@@ -182,6 +183,9 @@ def exact_check(
 
 def _steps(policy: Policy | Grouped, limit: int) -> Iterator[tuple[Ints, Ints]]:
     """The tables that a step leads from and to, without what it leaves as it is; of a step and its reverse one is enough."""
+    if isinstance(policy, LinkedUnit):
+        yield from _of_linked(policy, limit)
+        return
     moves = (policy.moves_of_records if isinstance(policy, Unit) else records_of(policy)).moves(limit=limit)
     times = policy.members if isinstance(policy, Grouped) else 1
     pairs = ((_table(policy, move, -1), _table(policy, move, 1)) for move in moves)
@@ -205,6 +209,19 @@ def _steps(policy: Policy | Grouped, limit: int) -> Iterator[tuple[Ints, Ints]]:
             before, after = (np.sum([pair[side] for pair in chosen], axis=0) for side in (0, 1))
             if max(before.max(), after.max()) <= policy.cap:
                 yield before, after
+
+
+def _of_linked(policy: LinkedUnit, limit: int) -> Iterator[tuple[Ints, Ints]]:
+    """Units with all of their rows in one cell: norms are convex, so that no other unit changes more."""
+    if policy.totals:
+        raise RefusedError(
+            "exchanges of units that keep public totals are not listed. Check the certificate, whose bound is proved.",
+            code="linked.undecided",
+        )
+    for unit in listed_units(policy, limit):
+        after = np.zeros(policy.domain.size, dtype=np.int64)
+        after[list(unit)] = list(unit.values())
+        yield np.zeros_like(after), after
 
 
 def _table(policy: Policy | Grouped, move: Any, sign: int) -> Ints:

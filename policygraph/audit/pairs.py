@@ -19,6 +19,7 @@ from policygraph.model.constraints import Total
 from policygraph.model.domain import Domain, Network
 from policygraph.model.families import Families
 from policygraph.model.grouped import Grouped
+from policygraph.model.linked_units import LinkedUnit, listed_units
 from policygraph.model.node_privacy import NodePrivacy
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
@@ -162,6 +163,8 @@ def neighbour_pairs(
     asked = query if query is not None else _cells(policy)
     if isinstance(policy, Unit):
         return _of_unit(policy, asked, certificate, most)
+    if isinstance(policy, LinkedUnit):
+        return _of_linked(policy, asked, certificate, most)
     if isinstance(policy, Families):
         one = neighbour_pairs(policy.records, asked, most=most)
         # Every record becomes a family; the pair that is claimed to be the worst is among them.
@@ -197,6 +200,23 @@ def _of_unit(policy: Unit, query: Query, certificate: Sensitivity | None, most: 
             found.append(made)
     if policy.system.has_values and not found:
         found = neighbour_pairs(policy.records, query, most=most)
+    return found[:most]
+
+
+def _of_linked(policy: LinkedUnit, query: Query, certificate: Sensitivity | None, most: int) -> list[Pair]:
+    """The pair that is claimed to be the worst, and units with all of their rows in one cell; where totals are public, in each other's place."""
+    proof = certificate if certificate is not None else _certificate(query, policy)
+    found = []
+    if proof is not None and proof.witness is not None:
+        found.append(Pair(proof.table("before"), proof.table("after"), "worst witness", policy.domain))
+    if policy.totals:
+        return found[:most]
+    for change in listed_units(policy, most):
+        before = np.zeros(policy.domain.size, dtype=np.int64)
+        after = before.copy()
+        after[list(change)] = list(change.values())
+        # Beside many others like it.
+        found += [Pair(rest * after, (rest + 1) * after, "a unit appears", policy.domain) for rest in (0, 9)]
     return found[:most]
 
 

@@ -95,11 +95,41 @@ class Commands(typer.Typer):
 
 def data_files(read: Any, data: str) -> Any:
     """Data of the command line, together with what the policy file declares about its files."""
+    from policygraph.model.linked_units import LinkedUnit
+
+    if isinstance(read.policy, LinkedUnit):
+        tables = read.policy.tables
+        return {
+            name: _file(read, path) for name, path in by_table(data, (tables.parent, tables.child)).items()
+        }
+    return _file(read, data)
+
+
+def _file(read: Any, data: str) -> Any:
     if read.reading is None:
         return data
     from policygraph.curator.counting.reading import Files
 
     return Files(data, **read.reading)
+
+
+def by_table(data: str, tables: tuple[str, str]) -> dict[str, str]:
+    """The data of two linked tables, given as ``first=...,second=...`` in either order.
+
+    Examples
+    --------
+    >>> by_table("persons=people.csv,dwellings=homes, all.csv", ("dwellings", "persons"))
+    {'persons': 'people.csv', 'dwellings': 'homes, all.csv'}
+    """
+    for first, second in (tables, tables[::-1]):
+        head, found, tail = data.partition(f",{second}=")
+        if found and head.startswith(f"{first}=") and len(head) > len(first) + 1 and tail:
+            return {first: head[len(first) + 1 :], second: tail}
+    raise InputError(
+        f"--data {data}: expected the data of both linked tables, {tables[0]}=FILE,{tables[1]}=FILE.",
+        code="linked.data",
+        value=data,
+    )
 
 
 def one_query(path: str) -> tuple[Any, Any]:

@@ -105,6 +105,11 @@ def release(
     ),
     mechanism: str | None = MECHANISM,
     nonnegative: bool = NONNEGATIVE,
+    agreeing: bool = typer.Option(
+        False,
+        "--agreeing",
+        help="Of linked tables: counts that agree with each other, whole and not negative, at no cost.",
+    ),
     compose_policies: bool = COMPOSE_POLICIES,
     again: bool = typer.Option(
         False, "--again", help="Draw and pay again although this request is on record."
@@ -165,6 +170,10 @@ def release(
     target = loss_option(epsilon, rho, delta)
     read, query = one_query(file)
     _warn_of_weak(epsilon)
+    if agreeing:
+        from policygraph.estimation.linked import check_agreeing
+
+        check_agreeing(read.policy, query)
     if excel:
         from policygraph.release.sheets import check_workbook
 
@@ -225,6 +234,11 @@ def release(
             )
             raise
         made = done.release
+        if agreeing:
+            from policygraph.estimation.linked import agreeing as made_to_agree
+
+            show("making the tables agree")
+            made = made_to_agree(made)
         if done.repeated and not overwrite and not _holds(out, made):
             _refuse_files(out)
         loss = made.loss

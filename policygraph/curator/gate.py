@@ -25,6 +25,7 @@ from policygraph.mechanisms.members import OnMembers, fits_members
 from policygraph.model.domain import Network
 from policygraph.model.families import Families
 from policygraph.model.grouped import Grouped
+from policygraph.model.linked_units import LinkedUnit
 from policygraph.model.policy import Policy
 from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.model.queries.measures import MeasureQuery
@@ -307,6 +308,8 @@ def check_facts(policy: Policy | Grouped, data: Data) -> None:
     """Refuse data that do not fit the public facts: they have no neighbours, and nothing is proved about them."""
     if isinstance(policy, Families):
         policy.check_sizes(_counts(data).sparse()[1])
+    if isinstance(policy, LinkedUnit):
+        _check_linked(policy, data)
     system = policy.system
     if not system.has_values and not len(system.zeros):
         return
@@ -322,6 +325,14 @@ def check_facts(policy: Policy | Grouped, data: Data) -> None:
             code="constraint.data",
             **cause.details,
         ) from cause
+
+
+def _check_linked(policy: LinkedUnit, data: Data) -> None:
+    """Refuse counts that are not of units of the two tables, or that have other totals than the public ones."""
+    try:
+        policy.check_table(_counts(data).vector())
+    except ConstraintError as cause:
+        raise ConstraintError(f"{cause} Nothing was charged.", code="linked.total") from cause
 
 
 def _counts(data: Data) -> Histogram:

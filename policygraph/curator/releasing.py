@@ -26,6 +26,7 @@ from policygraph.mechanisms.base import Calibrated, check_drawable
 from policygraph.mechanisms.members import for_unit
 from policygraph.model.families import Families
 from policygraph.model.grouped import Grouped
+from policygraph.model.linked_units import LinkedUnit
 from policygraph.model.loss import Loss
 from policygraph.model.node_privacy import NodePrivacy
 from policygraph.model.policy import Policy, check_kinds
@@ -424,7 +425,7 @@ def find_account(book: Ledger, content: str, name: str | None) -> str:
 
 def check_arguments(query: Any, policy: Any, ledger: Any) -> None:
     """Refuse arguments of other kinds, such as a query and a policy that are swapped."""
-    check_kinds(query, policy, released=True, kinds=(NodePrivacy, Families, Unit))
+    check_kinds(query, policy, released=True, kinds=(NodePrivacy, Families, Unit, LinkedUnit))
     if isinstance(policy, Unit):
         check_no_values(query)
     if ledger is not None and not isinstance(ledger, (Ledger, str, Path)):

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from policygraph.curator.counting import check_records, is_histogram, read_data
 from policygraph.curator.counting.files import fetched, folders_of, resolve_all
+from policygraph.curator.counting.linked import LinkedSources
 from policygraph.curator.counting.opening import open_source
 from policygraph.curator.counting.parts import CountedPart, counts_in, part_of, terms_of
 from policygraph.curator.counting.reading import Files, are_paths, how_read, is_database
@@ -33,6 +34,7 @@ from policygraph.errors import DataError, InputError, RefusedError
 from policygraph.exact import Exact
 from policygraph.mechanisms.base import Calibrated, Mechanism
 from policygraph.model.domain import Network
+from policygraph.model.linked_units import LinkedUnit
 from policygraph.model.loss import EpsilonDelta, Loss, loss_of
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
@@ -306,7 +308,7 @@ class Identity:
     account: str
     content: str
     counts: Data | None = None
-    records: Records | None = field(default=None, compare=False)
+    records: Records | LinkedSources | None = field(default=None, compare=False)
 
     def check(self, counts: Data) -> None:
         """Raise when the data were changed between being identified and being counted."""
@@ -409,6 +411,12 @@ def identify(
     >>> one.content == same.content, one.content == other.content
     (True, False)
     """
+    if isinstance(policy, LinkedUnit):
+        both = LinkedSources.of(data, policy, engine)
+        account = both.fingerprint()
+        how = [how_read(each) for _, each in sorted(data.items())] if isinstance(data, Mapping) else []
+        said = [how_read(None, *_as_default(columns, edges, network=False)), *how]
+        return Identity(account, digest("read", account, *both.details(), *said), records=both)
     check_records(data, policy)
     if isinstance(data, (Histogram, MeasuredCounts)):
         return _of_counts(data)
@@ -454,6 +462,8 @@ def read(
     engine: Any = None,
 ) -> Data:
     """Read what a query is about: counts of cells, or counts and sums for a measure."""
+    if isinstance(policy, LinkedUnit):
+        return read_data(data, policy, columns, edges, engine)
     counted = counts_in(data, policy, query.measure if isinstance(query, MeasureQuery) else None, edges)
     if counted is not None:
         check_records(counted, policy)
@@ -488,6 +498,8 @@ def count_part(
     >>> part.cells.tolist(), part.counts.tolist()
     ([[0], [2]], [5, 2])
     """
+    if isinstance(policy, LinkedUnit):
+        raise policy.refused()
     if isinstance(policy, Unit):
         raise RefusedError(
             f"counts in a file under a policy that hides everything of one {policy.column}: the records of one {policy.column} may be in several files, and each would be bounded by itself. "

@@ -6,18 +6,20 @@ Every attribute, label and node is looked up one by one, so that all wrong ones 
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from policygraph.errors import InputError
+from policygraph.errors import InputError, PolicyGraphError
 from policygraph.files.problems import Path, Problems, near, shown
 from policygraph.files.sheets import SheetError, read_published
 from policygraph.model import queries
 from policygraph.model.constraints import Constraint, from_spec
 from policygraph.model.constraints.base import AnyDomain
 from policygraph.model.domain import Domain, Network
+from policygraph.model.linked import LinkedTables
+from policygraph.model.linked_units import LinkedUnit
 from policygraph.model.policy import Policy
 from policygraph.model.queries import CuboidQuery, MatrixQuery, MeasureQuery, Query
 from policygraph.model.queries.products import ProductQuery
@@ -244,6 +246,9 @@ def read_releases(
         if problems.under(*path):
             continue
         kind = next((key for key in RELEASES if key in spec), "all_cuboids")
+        if kind == "table":
+            problems.add((*path, kind), "expected it where the file has [tables], which a foreign key joins.")
+            continue
         for key in spec:
             if key not in (kind, *HOW, *BESIDE.get(kind, ())):
                 problems.add((*path, key), f"{key} does not belong beside {kind}.")
@@ -525,3 +530,49 @@ def _too_many(entries: int) -> InputError:
         code="file.combine",
         value=entries,
     )
+
+
+def read_linked(
+    given: Mapping[str, Any], problems: Problems
+) -> tuple[LinkedUnit, list[queries.Query], queries.Query, str | None] | None:
+    """Make policy and queries of a file whose two tables are joined by a foreign key; None when something is wrong."""
+    for key in sorted(given.keys() - {"tables", "release", "data", "folder"}):
+        problems.add((key,), "a file with [tables] has only [[release]] and [data] beside: leave it out.")
+    data = given.get("data", {})
+    if not problems.under("data"):
+        for key in sorted(data.keys() & {"duplicates", "loops", "header"}):
+            problems.add(("data", key), f"{key} is about edge lists: expected it beside [network] only.")
+        if data.get("unknown", "error") not in ("error", "drop"):
+            problems.add(("data", "unknown"), "expected error or drop beside [tables].")
+    if problems.found:
+        return None
+    totals = {name: table["total"] for name, table in given["tables"].items() if "total" in table}
+    plain = {
+        name: {key: value for key, value in table.items() if key != "total"}
+        for name, table in given["tables"].items()
+    }
+    try:
+        policy = LinkedUnit(LinkedTables(plain), totals, data.get("unknown", "error"))
+    except PolicyGraphError as cause:
+        problems.add(("tables",), str(cause))
+        return None
+    asked, weights = [], []
+    for at, spec in enumerate(given.get("release", [])):
+        for key in spec.keys() - {"table", "by", "weight", "mechanism"}:
+            problems.add(("release", at, key), "expected table, by, weight and mechanism beside [tables].")
+        asked.append((spec.get("table", ""), spec.get("by", [])))
+        weights.append(spec.get("weight", 1))
+    tables = policy.tables
+    if not asked:
+        asked = [(table, tables.attributes(table)) for table in (tables.parent, tables.child)]
+        weights = [1, 1]
+    mechanism = read_mechanism(given.get("release", []), False, problems)
+    if problems.found:
+        return None
+    try:
+        whole = queries.linked(tables, asked, weights)
+        each = [queries.linked(tables, [one], [weight]) for one, weight in zip(asked, weights, strict=True)]
+    except PolicyGraphError as cause:
+        problems.add(("release",), str(cause))
+        return None
+    return policy, list(each), whole, mechanism

@@ -23,6 +23,7 @@ from policygraph.files.parts import (
     check_name,
     combine,
     read_facts,
+    read_linked,
     read_mechanism,
     read_nonnegative,
     read_releases,
@@ -34,8 +35,9 @@ from policygraph.model.domain import Domain, Network
 from policygraph.model.families import Families
 from policygraph.model.file_options import OPTIONS
 from policygraph.model.grouped import Grouped
+from policygraph.model.linked_units import LinkedUnit
 from policygraph.model.policy import Policy
-from policygraph.model.queries import BoxQuery, ChiSquaredRoot, CuboidQuery, Query
+from policygraph.model.queries import BoxQuery, ChiSquaredRoot, CuboidQuery, LinkedQuery, Query
 from policygraph.model.units import Unit
 
 DATA_NAMES = (".csv", ".tsv", ".txt", ".parquet", ".json", ".xlsx")
@@ -140,7 +142,7 @@ def json_schema() -> dict[str, Any]:
     Examples
     --------
     >>> sorted(json_schema()["properties"])
-    ['cube', 'data', 'domain', 'neighbours', 'network', 'public', 'release', 'unit']
+    ['cube', 'data', 'domain', 'neighbours', 'network', 'public', 'release', 'tables', 'unit']
     """
     from policygraph.files.schema import FileTable
 
@@ -159,9 +161,10 @@ def _read(text: str, path: str | None) -> PolicyFile:
     given = _with_files(given, Path(path).parent if path else Path(), problems)
     if isinstance(given.get("data"), dict):
         given = {**given, "data": _plain_data(given["data"])}
-    domain = _read_domain(given, problems)
-    if domain is not None:
-        made = _read_parts(given, domain, problems)
+    linked = "tables" in given
+    domain = None if linked else _read_domain(given, problems)
+    if linked or domain is not None:
+        made = _read_linked(given, problems) if domain is None else _read_parts(given, domain, problems)
         if made is not None and not problems.found:
             policy, releases, query, mechanism, nonnegative = made
             data = given.get("data", {})
@@ -182,9 +185,18 @@ def _read(text: str, path: str | None) -> PolicyFile:
     raise PolicyFileError(source, problems.listed())
 
 
+def _read_linked(
+    given: dict[str, Any], problems: Problems
+) -> tuple[Policy | Grouped, list[Query], Query, str | None, bool] | None:
+    found = read_linked(given, problems)
+    return None if found is None else (*found, False)
+
+
 def _with_files(given: dict[str, Any], folder: Path, problems: Problems) -> dict[str, Any]:
     """What the file says, with the labels of files that it names in their place."""
     domain = given.get("domain")
+    if "tables" in given and isinstance(given["tables"], dict):
+        return {**given, "folder": folder, "tables": _tables_with_files(given["tables"], folder, problems)}
     if not isinstance(domain, dict):
         return given
     read = dict(domain)
@@ -195,6 +207,25 @@ def _with_files(given: dict[str, Any], folder: Path, problems: Problems) -> dict
             except SheetError as cause:
                 problems.add(("domain", name), str(cause))
     return {**given, "domain": read, "folder": folder}
+
+
+def _tables_with_files(tables: dict[str, Any], folder: Path, problems: Problems) -> dict[str, Any]:
+    """Linked tables with the labels of files that they name in their place."""
+    out = {}
+    for table, given in tables.items():
+        own = given.get("attributes") if isinstance(given, dict) else None
+        out[table] = given
+        if isinstance(own, dict):
+            read = dict(own)
+            for name, values in own.items():
+                path = ("tables", table, "attributes", name)
+                if isinstance(values, dict) and "labels" in values and not problems.under(*path):
+                    try:
+                        read[name] = read_labels(values, folder)
+                    except SheetError as cause:
+                        problems.add(path, str(cause))
+            out[table] = {**given, "attributes": read}
+    return out
 
 
 def _parse(text: str, source: str) -> dict[str, Any]:
@@ -474,7 +505,7 @@ def dumps(
     ]
     <BLANKLINE>
     """
-    spec = policy.to_spec()
+    spec = _linked_spec(policy) if isinstance(policy, LinkedUnit) else policy.to_spec()
     listed = [queries] if isinstance(queries, Query) else list(queries)
     for query in listed:
         if query.domain != policy.domain:
@@ -498,8 +529,18 @@ def dumps(
     if listed:
         named: dict[str, Any] = {} if mechanism is None else {"mechanism": mechanism}
         named |= {"nonnegative": True} if nonnegative else {}
-        spec["release"] = [_release(query) | named for query in listed]
+        spec["release"] = [one | named for query in listed for one in _releases(query)]
     return _in_order(spec)
+
+
+def _linked_spec(policy: LinkedUnit) -> dict[str, Any]:
+    """The plain form of linked tables as a policy file has it: the domain follows from the tables."""
+    totals = dict(policy.totals)
+    tables = {
+        name: {**table, **({"total": totals[name]} if name in totals else {})}
+        for name, table in policy.tables.to_spec().items()
+    }
+    return {"tables": tables, **({"data": {"unknown": "drop"}} if policy.unknown == "drop" else {})}
 
 
 def _in_order(spec: dict[str, Any]) -> str:
@@ -507,7 +548,8 @@ def _in_order(spec: dict[str, Any]) -> str:
     import tomli_w
 
     domain = spec.get("domain")
-    if not isinstance(domain, dict) or not any(isinstance(value, dict) for value in domain.values()):
+    dicts = isinstance(domain, dict) and any(isinstance(value, dict) for value in domain.values())
+    if not dicts and "tables" not in spec:
         return tomli_w.dumps(spec)
 
     def inline(value: Any) -> str:
@@ -518,7 +560,15 @@ def _in_order(spec: dict[str, Any]) -> str:
     def entry(key: str) -> str:
         return tomli_w.dumps({key: 0})[: -len(" = 0\n")]
 
-    lines = "".join(f"{entry(name)} = {inline(value)}\n" for name, value in domain.items())
+    if "tables" in spec:
+        tables = "".join(
+            f"[tables.{entry(table)}]\n"
+            + "".join(f"{entry(k)} = {inline(v)}\n" for k, v in given.items())
+            + "\n"
+            for table, given in spec["tables"].items()
+        )
+        return tables + tomli_w.dumps({key: value for key, value in spec.items() if key != "tables"})
+    lines = "".join(f"{entry(name)} = {inline(value)}\n" for name, value in spec["domain"].items())
     return tomli_w.dumps({**spec, "domain": {}}).replace("[domain]\n", f"[domain]\n{lines}", 1)
 
 
@@ -528,6 +578,15 @@ def _toml(key: str, value: Any) -> Any:
     if key == "offset" and not isinstance(value, (str, int, float)):
         return str(value)
     return value
+
+
+def _releases(query: Query) -> list[dict[str, Any]]:
+    if not isinstance(query, LinkedQuery):
+        return [_release(query)]
+    return [
+        {"table": table, "by": list(names)} | ({} if weight == 1 else {"weight": weight})
+        for (table, names), weight in zip(query.asked, query.weights, strict=True)
+    ]
 
 
 def _release(query: Query) -> dict[str, Any]:

@@ -55,6 +55,7 @@ RELEASES = (
     "matrix",
     "sums",
     "averages",
+    "table",
 )
 LABEL = {"type": ["string", "integer", "number", "boolean"]}
 LABELS = {"type": "array", "items": LABEL}
@@ -603,6 +604,11 @@ class ReleaseTable(_OneOf):
     sums: Annotated[list[Names], Field(min_length=1)] | None = None
     averages: Annotated[list[Names], Field(min_length=1)] | None = None
     measure: MeasureTable | None = None
+    table: StrictStr | None = Field(None, description="Rows of which of two linked tables are counted.")
+    by: list[StrictStr] | None = Field(
+        None,
+        description="By which attributes; the name of the second table is how many of its rows one of the first has.",
+    )
     balance: Number = None
     name: StrictStr | None = None
     row_names: Names | None = None
@@ -650,6 +656,27 @@ class UnitTable(_Section):
         else:
             return self
         raise PydanticCustomError("expected", "expected {what}", {"what": what})
+
+
+class LinkedTable(_Section):
+    """One of two tables that a foreign key joins."""
+
+    key: StrictStr | None = Field(
+        None, description="The column that says which row it is, of the table that is pointed at."
+    )
+    in_: StrictStr | None = Field(
+        None, alias="in", description="The name of the table whose rows these rows belong to."
+    )
+    foreign_key: StrictStr | None = Field(
+        None, description="The column that says which row of that table a row belongs to."
+    )
+    at_most: Positive | None = Field(
+        None, description="How many rows that belong to one row of that table count."
+    )
+    attributes: Annotated[dict[StrictStr, AttributeValues], Field(min_length=1)]
+    total: Annotated[StrictInt, Field(ge=0)] | None = Field(
+        None, description="How many rows the table has, where everybody knows it."
+    )
 
 
 class CubeTable(_Section):
@@ -716,6 +743,9 @@ class FileTable(_Section):
         description="Each attribute with its labels, how many values it has (labels 0, 1, ...), bins, or a file of labels.",
     )
     network: NetworkTable | None = None
+    tables: Annotated[dict[StrictStr, LinkedTable], Field(min_length=2, max_length=2)] | None = Field(
+        None, description="Two tables that a foreign key joins, in place of a domain."
+    )
     neighbours: NeighboursTable | None = None
     unit: UnitTable | None = Field(
         None, description="Whose secret it is, where that is more than one record."
@@ -795,7 +825,7 @@ def _known_keys(path: tuple[Any, ...]) -> list[str]:
     for part in path:
         if isinstance(part, str) and part in model.model_fields:
             model = _section(model.model_fields[part].annotation) or model
-    return list(model.model_fields)
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _section(annotation: Any) -> Any:

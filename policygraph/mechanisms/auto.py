@@ -18,6 +18,7 @@ from policygraph.mechanisms.transformed.adaptive import Adaptive
 from policygraph.model.domain import Domain
 from policygraph.model.families import Families
 from policygraph.model.grouped import Grouped
+from policygraph.model.linked_units import LinkedUnit
 from policygraph.model.loss import Loss
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
@@ -91,7 +92,7 @@ def choose(
     ...noise on every answer 7.998e+04...
     """
     query.check_domain(policy.domain)
-    if isinstance(policy, Families):
+    if isinstance(policy, (Families, LinkedUnit)):
         if nonnegative:
             raise policy.refused()
         return for_loss(loss).calibrate(query, policy, loss)

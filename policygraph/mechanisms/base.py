@@ -30,6 +30,7 @@ from policygraph.distributions.noise import (
 from policygraph.effort import SECOND
 from policygraph.errors import InputError, PolicyGraphError, RefusedError
 from policygraph.model.grouped import Grouped, records_of
+from policygraph.model.linked_units import LinkedUnit
 from policygraph.model.loss import Epsilon, Loss, Rho
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
@@ -37,6 +38,7 @@ from policygraph.model.queries.cuboids import CuboidQuery, SetQuery
 from policygraph.model.units import Unit
 from policygraph.release.release import Basis, Errors, Randomness, Release, Table, scaled, share_of
 from policygraph.sensitivity.certificate import Sensitivity
+from policygraph.sensitivity.linked import member_loss, member_words
 from policygraph.sensitivity.proofs import CUT_SHORT, Proofs, current, proved
 from policygraph.version import __version__
 
@@ -374,6 +376,7 @@ class Calibrated(ABC):
                 *self.sentences(),
                 *_dropping(self.policy),
                 *_larger(self.policy),
+                *_members(self),
             ],
             "loss": self.loss.to_json(),
             "mechanism": self.mechanism,
@@ -394,6 +397,7 @@ class Calibrated(ABC):
             else "the query alone; the stages say what the noise rests on",
             "parts": parts,
             **({"unit": self.policy.priced(self.loss)} if isinstance(self.policy, Unit) else {}),
+            **({"unit": _priced(self, self.policy)} if isinstance(self.policy, LinkedUnit) else {}),
             # Named only where it is so, so that records that were stored before read as they did.
             **({"cut_short": True} if cut else {}),
         }
@@ -500,6 +504,20 @@ def _larger(policy: Any) -> list[str]:
     """Say what a larger unit loses, where one is named."""
     words = policy.larger_words if isinstance(policy, Unit) else None
     return [words[0].upper() + words[1:]] if words else []
+
+
+def _members(ready: Calibrated) -> list[str]:
+    """Say what a single row loses that belongs to one of another table."""
+    proof = ready.sensitivity
+    words = None if proof is None else member_words(proof, ready.loss)
+    return [] if words is None else [words]
+
+
+def _priced(ready: Calibrated, policy: LinkedUnit) -> dict[str, Any]:
+    """What a release says of a unit of linked tables: its loss, and that of a single row that belongs to it."""
+    spec = {**policy.unit_spec(), "loss": ready.loss.to_json()}
+    single = None if ready.sensitivity is None else member_loss(ready.sensitivity, ready.loss)
+    return spec if single is None else {**spec, "loss_of_one_member": single.to_json()}
 
 
 def answers_of(ready: Calibrated, outputs: Any) -> npt.NDArray[Any]:

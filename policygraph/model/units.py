@@ -19,6 +19,7 @@ from policygraph.model.graphs import BOTTOM, PolicyGraph
 from policygraph.model.graphs.rules import Empty
 from policygraph.model.graphs.stretch import stretch
 from policygraph.model.grouped import Grouped
+from policygraph.model.linked_units import LinkedUnit
 from policygraph.model.loss import Epsilon, Loss
 from policygraph.model.policy import Policy, Verdict
 
@@ -26,7 +27,11 @@ __all__ = ["Unit", "any_policy", "steps_between"]
 
 MOST_CELLS = 1_000_000
 """Most cells for which it is looked up whether every edge keeps the public facts."""
-FORMS = {"column": {"column", "at_most", "per_cell", "within"}, "family": {"family", "exactly"}}
+FORMS = {
+    "column": {"column", "at_most", "per_cell", "within"},
+    "family": {"family", "exactly"},
+    "tables": {"tables", "totals"},
+}
 """What the plain form of a unit or of families may have, by what tells them apart."""
 MOST_EDGES = 200_000
 """Most edges of a policy graph among which the changes of one unit are looked for."""
@@ -411,7 +416,7 @@ def _plain(policy: Policy) -> bool:
     return said == ((), "worst-case", None) and isinstance(policy.domain, Domain)
 
 
-def any_policy(spec: dict[str, Any]) -> Policy | Families | Unit:
+def any_policy(spec: dict[str, Any]) -> Policy | Families | Unit | LinkedUnit:
     """The policy of a plain form, for records, families or units.
 
     Examples
@@ -422,9 +427,10 @@ def any_policy(spec: dict[str, Any]) -> Policy | Families | Unit:
     unit = spec.get("unit")
     if unit is not None and not any(set(unit) <= keys and needed in unit for needed, keys in FORMS.items()):
         raise InputError(
-            f"unit={unit!r}: expected column and at_most, perhaps with per_cell and within, or family, perhaps with exactly. "
+            f"unit={unit!r}: expected column and at_most, perhaps with per_cell and within, family, perhaps with exactly, or tables, perhaps with totals. "
             "What is not known is not taken for a policy of single records.",
             code="unit.form",
             value=unit,
         )
-    return Families.from_spec(spec) or Unit.from_spec(spec) or Policy.from_spec(spec)
+    made = Families.from_spec(spec) or Unit.from_spec(spec) or LinkedUnit.from_spec(spec)
+    return made or Policy.from_spec(spec)

@@ -14,6 +14,7 @@ from policygraph.documents import MALFORMED, parse_json
 from policygraph.errors import InputError, PolicyGraphError, shown
 from policygraph.exact import as_fraction, show, sqrt_down, sqrt_up
 from policygraph.model.grouped import Grouped, records_of
+from policygraph.model.linked_units import LinkedUnit
 from policygraph.model.policy import DEFINITIONS, Policy
 from policygraph.model.queries.base import Norm, Query
 from policygraph.model.units import Unit, any_policy
@@ -213,6 +214,11 @@ class Sensitivity:
             )
         found = self.witness
         tables = None if found is None else (dict(found.before), dict(found.after))
+        if isinstance(self.policy, LinkedUnit):
+            from policygraph.sensitivity.verify.linked import of_linked
+
+            stated = self.power, self.lower_power, tables, self.reason
+            return of_linked(self.policy, self.query, self.norm, *stated).beside(report["checks"])
         again = verify(
             CertifiedBound(
                 records_of(self.policy),

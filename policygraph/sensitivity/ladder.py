@@ -12,10 +12,12 @@ from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError, RefusedError
 from policygraph.model.families import Families
 from policygraph.model.grouped import Grouped
+from policygraph.model.linked_units import LinkedUnit
 from policygraph.model.policy import Policy, check_kinds
 from policygraph.model.queries.base import Norm, Query
 from policygraph.model.units import Unit
 from policygraph.sensitivity.certificate import Sensitivity
+from policygraph.sensitivity.linked import of_linked
 from policygraph.sensitivity.problem import Problem, Rung
 from policygraph.sensitivity.rungs import (
     blowfish,
@@ -137,10 +139,12 @@ def sensitivity(
     """
     if norm not in ("l1", "l2"):
         raise InputError(f"norm={norm!r}: expected 'l1' or 'l2'.", code="sensitivity.norm", value=norm)
-    check_kinds(query, policy, released=False, kinds=(Families, Unit))
+    check_kinds(query, policy, released=False, kinds=(Families, Unit, LinkedUnit))
     query.check_domain(policy.domain)
     if isinstance(policy, Families):
         return _of_families(query, policy, norm, effort, time_limit)
+    if isinstance(policy, LinkedUnit):
+        return of_linked(query, policy, norm)
     # its own, so that it tells what this search trusted
     work = Effort.of(effort, time_limit, usual=USUAL).share(1)
     if isinstance(policy, Unit):

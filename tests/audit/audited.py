@@ -148,6 +148,15 @@ NODES = NodePrivacy(FRIENDS)
 ARCS = pg.Policy(FOLLOWERS)
 COUNT = pg.Policy(STEPS, pg.PolicyGraph.line(STEPS), [pg.count({"step": [0, 1]})])
 
+LINKED = pg.LinkedTables(
+    {
+        "dwellings": {"key": "id", "attributes": {"area": 2}},
+        "persons": {"in": "dwellings", "foreign_key": "home", "at_most": 2, "attributes": {"age": 2}},
+    }
+)
+HOMES, HOMES_TOLD = pg.LinkedUnit(LINKED), pg.LinkedUnit(LINKED, {"dwellings": 6, "persons": 8})
+HOMES_COUNTS = pg.queries.linked(LINKED, [("dwellings", ["area"]), ("persons", ["area", "age"])])
+
 CELLS = pg.queries.identity(AGES)
 FEW_CELLS = pg.queries.identity(FEW)
 CROSSED = pg.queries.identity(CROSS)
@@ -179,6 +188,9 @@ ADDITIVE = [
         FEW_CELLS,
         pg.Rho(1),
     ),
+    Case("linked tables", None, HOMES, HOMES_COUNTS, pg.Epsilon(2)),
+    Case("linked tables, rho", pg.Gaussian(), HOMES, HOMES_COUNTS, pg.Rho(1)),
+    Case("linked tables, totals known", None, HOMES_TOLD, HOMES_COUNTS, pg.Epsilon(2)),
     Case("units along a line", pg.Laplace(), pg.Unit(LINE, "person", 2, 1), CELLS, pg.Epsilon(2)),
     Case(
         "families of two beside margins",

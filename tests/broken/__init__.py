@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import policygraph as pg
-from tests.broken import adaptive, additive, dawa, facts, floats, refunded, rescaled, units
+from tests.broken import adaptive, additive, dawa, facts, floats, linked, refunded, rescaled, units
 
 __all__ = ["BROKEN", "Broken"]
 
@@ -38,6 +38,8 @@ BROKEN = [
         4000,
         units.OPTIONS_STRANGE,
     ),
+    Broken("linked tables, each by itself", linked.each_table_by_itself, pg.Epsilon(1), 4000, linked.OPTIONS),
+    Broken("rows bounded over all units", linked.over_all_units, pg.Epsilon(1), 4000, linked.OPTIONS_OWNED),
     Broken(
         "parallel parts across a margin",
         additive.parallel_across_margin,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import policygraph as pg
 from policygraph.curator.counting import units
-from policygraph.curator.counting.units import _Bounded, count_units
+from policygraph.curator.counting.units import Bounded, count_units
 from policygraph.curator.requests import count_part, read
 from policygraph.demo import made_up
 from policygraph.files import dumps, loads
@@ -81,7 +81,7 @@ def test_each_unit_is_bounded_by_itself(rows, most, data):
             patch.setattr(units, "AT_ONCE", 7)
         made = count_units(table_of(rows), unit).vector().tolist()
         if data.draw(st.booleans()):
-            patch.setattr(_Bounded, "here", _Bounded.there)
+            patch.setattr(Bounded, "here", Bounded.there)
             assert count_units(table_of(rows), unit).vector().tolist() == made
     assert made == literal(rows, unit)
     # Whoever leaves takes along what was counted of them, and changes nothing else.

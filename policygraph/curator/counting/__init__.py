@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from policygraph.curator.counting.edges import read_edges
+from policygraph.curator.counting.linked import count_linked
 from policygraph.curator.counting.tables import count_cells
 from policygraph.curator.counting.units import count_units
 from policygraph.curator.histogram import Histogram, MeasuredCounts
 from policygraph.errors import InputError
 from policygraph.model.domain import Network
+from policygraph.model.linked_units import LinkedUnit
 from policygraph.model.policy import Policy
 from policygraph.model.units import Unit
 
@@ -27,6 +29,10 @@ def read_data(
     engine: Any = None,
 ) -> Histogram:
     """Count records into the cells of a policy's domain, or take counts as they are."""
+    if isinstance(policy, LinkedUnit):
+        if edges:
+            raise _about_edges(edges)
+        return count_linked(data, policy, columns, engine)
     if isinstance(policy, Unit):
         check_records(data, policy)
         if edges:

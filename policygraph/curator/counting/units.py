@@ -74,11 +74,11 @@ def count_units(
     source = open_source(data, engine)
     found = find_columns(source, domain, columns)
     tally = Tally(source, domain, found, read_rule(domain, unknown))
-    column, kind = _unit_column(source, policy, found)
+    column, kind = unit_column(source, policy.column, found)
     value, kind = plain(sql.name(column), kind)
     if source.textual:
         value = f"nullif({value}, '')"
-    bounded = _Bounded(tally, policy, value, kind)
+    bounded = Bounded(tally, policy, value, kind)
     if not policy.enforced:
         bounded.check_bounds()
         return count_cells(source, domain, unknown=unknown, columns=columns)
@@ -93,36 +93,36 @@ def count_units(
     return bounded_counts
 
 
-def _unit_column(source: Source, policy: Unit, attributes: Mapping[str, tuple[str, str]]) -> tuple[str, str]:
+def unit_column(source: Source, name: str, attributes: Mapping[str, tuple[str, str]]) -> tuple[str, str]:
     """Engine name and type of the column of the unit."""
-    matches = [(at, kind) for shown, at, kind in source.columns if shown == policy.column]
+    matches = [(at, kind) for shown, at, kind in source.columns if shown == name]
     given = ", ".join(repr(shown) for shown, _, _ in source.columns[:12])
     if len(matches) != 1:
         raise DataError(
-            f"{source.label}: {'no' if not matches else len(matches)} column {policy.column!r} for the unit. Its columns are {given}. Nothing was charged.",
+            f"{source.label}: {'no' if not matches else len(matches)} column {name!r} for the unit. Its columns are {given}. Nothing was charged.",
             code="data.missing-column",
-            value=policy.column,
+            value=name,
         )
     [(at, kind)] = matches
-    counted = [name for name, (column, _) in attributes.items() if column == at]
+    counted = [attribute for attribute, (column, _) in attributes.items() if column == at]
     if counted:
         raise DataError(
-            f"{source.label}: the column {policy.column!r} is the unit and is read as the attribute {counted[0]!r}: expected two columns. Nothing was charged.",
+            f"{source.label}: the column {name!r} is the unit and is read as the attribute {counted[0]!r}: expected two columns. Nothing was charged.",
             code="unit.column",
-            value=policy.column,
+            value=name,
         )
     known = kind in WHOLE or kind in PRINTED or (kind.startswith("ENUM(") and kind.endswith(")"))
     if not known or at in source.times:
         raise DataError(
-            f"{source.label}: the column {policy.column!r} of the unit is of the kind {family(kind)}, or of times or lists: expected texts, dates or whole numbers, which are equal or not on every engine. A missing value makes "
+            f"{source.label}: the column {name!r} of the unit is of the kind {family(kind)}, or of times or lists: expected texts, dates or whole numbers, which are equal or not on every engine. A missing value makes "
             "numbers of a frame of pandas ones that need not be whole. Nothing was charged.",
             code="unit.type",
-            value=policy.column,
+            value=name,
         )
     return at, kind
 
 
-class _Bounded:
+class Bounded:
     """A source, the way from its columns to cells, and whose each record is."""
 
     def __init__(self, tally: Tally, policy: Unit, value: str, kind: str) -> None:
@@ -287,7 +287,7 @@ class _Bounded:
         several = np.flatnonzero(many > self.policy.at_most)
         named = (several + low if names is None else names[several]).tolist()
         whose = map(str, named) if texts is None else texts.take(_indices(named)).to_pylist()
-        return kept(records, starts, _words(self.key, whose), self.policy.cap, self.policy.at_most)
+        return kept(records, starts, words_of(self.key, whose), self.policy.cap, self.policy.at_most)
 
 
 def _numbered(units: list[Any]) -> tuple[Any, list[Any]]:
@@ -316,7 +316,7 @@ def _indices(numbers: list[int]) -> Any:
     return pyarrow.array(numbers, type=pyarrow.int64())
 
 
-def _words(key: str, units: Iterable[str]) -> Ints:
+def words_of(key: str, units: Iterable[str]) -> Ints:
     """Four numbers from the key and each unit, as the statements of all engines make them."""
     begun = hashlib.md5(f"{key}:".encode(), usedforsecurity=False)
     made = []

@@ -5,8 +5,10 @@ from typing import Any
 
 from policygraph.errors import InputError
 from policygraph.model.domain import Domain, Network
+from policygraph.model.linked import LinkedTables
 from policygraph.model.queries.base import AnyDomain, Norm, Part, Query
 from policygraph.model.queries.cuboids import BlockQuery, CuboidQuery, all_cuboids, cuboid, cuboids
+from policygraph.model.queries.linked import LinkedQuery, linked
 from policygraph.model.queries.matrices import MatrixQuery, matrix, matrix_from_spec, prefix, ranges
 from policygraph.model.queries.measures import MeasureQuery, averages, sums
 from policygraph.model.queries.network_statistics import (
@@ -32,6 +34,7 @@ __all__ = [
     "CuboidQuery",
     "DegreeTail",
     "JointDegrees",
+    "LinkedQuery",
     "MatrixQuery",
     "MeasureQuery",
     "MixingQuery",
@@ -54,6 +57,7 @@ __all__ = [
     "cuboids",
     "from_spec",
     "identity",
+    "linked",
     "marginals",
     "matrix",
     "mixing",
@@ -117,6 +121,11 @@ def from_spec(domain: AnyDomain, spec: dict[str, Any]) -> Query:
     """
     if "cuboids" in spec and isinstance(domain, Domain):
         return CuboidQuery(domain, spec["cuboids"], spec.get("weights"))
+    if "linked" in spec and isinstance(domain, Domain):
+        asked = [(table, names) for table, names in spec["asked"]]
+        made_of_both = LinkedQuery(LinkedTables.from_spec(spec["linked"]), asked, spec.get("weights"))
+        made_of_both.check_domain(domain)
+        return made_of_both
     if "marginals" in spec and isinstance(domain, Domain):
         return ProductQuery(domain, spec["marginals"], spec.get("asked"), spec.get("weights"))
     if "measure" in spec and isinstance(domain, Domain):
