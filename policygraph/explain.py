@@ -317,12 +317,10 @@ def _explained(
             return Alternative(change, None, str(refusal))
 
     if isinstance(policy, LinkedUnit):
-        fewer = {name: dict(policy.totals) for name, _ in policy.totals}
-        for name in fewer:
-            del fewer[name][name]
+        rests = {name: {k: v for k, v in policy.totals if k != name} for name, _ in policy.totals}
         without = tuple(
             attempt(f"the number of {name}", LinkedUnit(policy.tables, rest, policy.unknown))
-            for name, rest in fewer.items()
+            for name, rest in rests.items()
         )
         single = proved(query, Policy(policy.domain), work=work).value
         return Explanation(policy, query, certificate, single, epsilon, without, ())

@@ -92,7 +92,7 @@ class LinkedUnit(Grouped):
     @property
     def members(self) -> int:
         """The most rows of a unit, of both tables."""
-        return 1 + self.tables.at_most
+        return 1 + int(self.tables.at_most)
 
     @property
     def kind(self) -> str:
@@ -196,9 +196,9 @@ class LinkedUnit(Grouped):
         gone, come = int(np.maximum(-outer, 0).sum()), int(np.maximum(outer, 0).sum())
         if not self.totals:
             # Counts of units agree, so that one row more brings all of its own rows, and no others change.
-            good = gone + come == 1 and (np.all(inner >= 0) if come else np.all(inner <= 0))
+            alone = gone + come == 1 and bool(np.all(inner >= 0) if come else np.all(inner <= 0))
             return Verdict(
-                bool(good), "one unit appears or vanishes" if good else "no single unit makes this difference"
+                alone, "one unit appears or vanishes" if alone else "no single unit makes this difference"
             )
         good = gone <= 1 and come <= 1 and self._exchanged(outer, inner, self._table(a))
         return Verdict(

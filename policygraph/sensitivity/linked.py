@@ -272,12 +272,16 @@ def _many(
     else:
         upper = 2 * units * units * outer + 8 * rows * rows * inner
     # The longest exchanges: m units of m - 1 rows against m - 1 units of m, and one of none where the number of units is public.
-    plans = [((m, 1),), ((m, 1),)], [((m, m - 1), (0, 1)) if both else ((m, m - 1),), ((m - 1, m),)]
+    none = [(0, 1)] if both else []
+    plans: list[list[list[tuple[int, int]]]] = [
+        [[(m, 1)], [(m, 1)]],
+        [[(m, m - 1), *none], [(m - 1, m)]],
+    ]
     best: tuple[int, dict[int, int], dict[int, int]] = (-1, {}, {})
     for plan in plans if m > 1 else plans[:1]:
         sizes = {many for side in plan for many, _ in side}
         options = {many: _of_size(kinds, columns.tables, many) for many in sizes}
-        sides = []
+        sides: list[list[list[tuple[_Kind, int]]]] = []
         for side in plan:
             choices = max((len(options[many]) for many, _ in side), default=0)
             sides.append(
@@ -288,8 +292,8 @@ def _many(
                 gone: dict[int, int] = {}
                 come: dict[int, int] = {}
                 change: dict[int, int] = {}
-                for table, side, sign in ((gone, one, -1), (come, two, 1)):
-                    for kind, n in side:
+                for table, chosen, sign in ((gone, one, -1), (come, two, 1)):
+                    for kind, n in chosen:
                         kind.add(table, n)
                         for row, x in columns.of(kind).items():
                             change[row] = change.get(row, 0) + sign * n * x
