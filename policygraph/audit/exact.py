@@ -212,16 +212,20 @@ def _steps(policy: Policy | Grouped, limit: int) -> Iterator[tuple[Ints, Ints]]:
 
 
 def _of_linked(policy: LinkedUnit, limit: int) -> Iterator[tuple[Ints, Ints]]:
-    """Units with all of their rows in one cell: norms are convex, so that no other unit changes more."""
-    if policy.totals:
+    """Units with all of their rows in one cell, or two such in each other's place: norms are convex, so that no others change more."""
+    if policy.tables.child in policy.known:
         raise RefusedError(
-            "exchanges of units that keep public totals are not listed. Check the certificate, whose bound is proved.",
+            f"exchanges of units that keep the number of {policy.tables.child} are not listed. Check the certificate, whose bound is proved.",
             code="linked.undecided",
         )
+    listed = []
     for unit in listed_units(policy, limit):
-        after = np.zeros(policy.domain.size, dtype=np.int64)
-        after[list(unit)] = list(unit.values())
-        yield np.zeros_like(after), after
+        listed.append(np.zeros(policy.domain.size, dtype=np.int64))
+        listed[-1][list(unit)] = list(unit.values())
+    if policy.totals:
+        yield from combinations(listed, 2)
+    else:
+        yield from ((np.zeros_like(unit), unit) for unit in listed)
 
 
 def _table(policy: Policy | Grouped, move: Any, sign: int) -> Ints:

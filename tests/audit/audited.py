@@ -154,7 +154,7 @@ LINKED = pg.LinkedTables(
         "persons": {"in": "dwellings", "foreign_key": "home", "at_most": 2, "attributes": {"age": 2}},
     }
 )
-HOMES, HOMES_TOLD = pg.LinkedUnit(LINKED), pg.LinkedUnit(LINKED, {"dwellings": 6, "persons": 8})
+HOMES, HOMES_TOLD = pg.LinkedUnit(LINKED), pg.LinkedUnit(LINKED, {"dwellings": 6})
 HOMES_COUNTS = pg.queries.linked(LINKED, [("dwellings", ["area"]), ("persons", ["area", "age"])])
 
 CELLS = pg.queries.identity(AGES)
@@ -190,7 +190,7 @@ ADDITIVE = [
     ),
     Case("linked tables", None, HOMES, HOMES_COUNTS, pg.Epsilon(2)),
     Case("linked tables, rho", pg.Gaussian(), HOMES, HOMES_COUNTS, pg.Rho(1)),
-    Case("linked tables, totals known", None, HOMES_TOLD, HOMES_COUNTS, pg.Epsilon(2)),
+    Case("linked tables, number known", None, HOMES_TOLD, HOMES_COUNTS, pg.Epsilon(2)),
     Case("units along a line", pg.Laplace(), pg.Unit(LINE, "person", 2, 1), CELLS, pg.Epsilon(2)),
     Case(
         "families of two beside margins",

@@ -28,6 +28,7 @@ from policygraph.cli.app import run as main
 from policygraph.curator.counting import count_cells, read_edges
 from policygraph.curator.counting import tables as tables_module
 from policygraph.curator.counting.engines import compiled
+from policygraph.curator.counting.linked import count_linked
 from policygraph.curator.counting.opening import open_source
 from policygraph.curator.counting.tables import count_measure
 from policygraph.curator.counting.units import count_units
@@ -1120,3 +1121,25 @@ def test_times_of_a_day_name_no_unit_on_any_engine(postgres_server: Postgres, sp
             with pytest.raises(DataError) as caught:
                 count_units(data, unit)
             assert caught.value.code == "unit.type"
+
+
+def test_linked_tables_are_counted_alike(postgres_server: Postgres, spark: Any) -> None:
+    homes = pg.LinkedTables(
+        {
+            "dwellings": {"key": "id", "attributes": {"area": ["n", "s"]}},
+            "persons": {"in": "dwellings", "foreign_key": "home", "at_most": 2, "attributes": {"age": 3}},
+        }
+    )
+    policy = pg.LinkedUnit(homes)
+    tables = {
+        "dwellings": pa.table({"id": [*range(9), 2**40], "area": ["n", "s"] * 5}),
+        "persons": pa.table(
+            {"home": [n % 4 for n in range(29)] + [2**40], "age": [n % 3 for n in range(30)]}
+        ),
+    }
+    kinds = {"dwellings": ["bigint", "text"], "persons": ["bigint", "integer"]}
+    there = {name: load(postgres_server, f"linked_{name}", tables[name], kinds[name]) for name in tables}
+    frames = {name: framed(spark, table) for name, table in tables.items()}
+    found = [count_linked(each, policy) for each in (tables, there, frames)]
+    assert len({made.fingerprint for made in found}) == 1
+    assert len({made.vector().tobytes() for made in found}) == 1
