@@ -13,6 +13,7 @@ from policygraph.model.bins import Bins
 from policygraph.model.constraints import StructuralZero
 from policygraph.model.domain import Domain, Network
 from policygraph.model.grouped import records_of
+from policygraph.model.linked_units import LinkedUnit
 from policygraph.model.queries import MeasureQuery
 from policygraph.model.units import Unit
 
@@ -63,6 +64,8 @@ def made_up(file: PolicyFile, rows: int = 10_000, seed: int = 0) -> Any:
     rng = np.random.default_rng(seed)
     if isinstance(policy.domain, Network):
         return pyarrow.table(_edges(policy.domain, file, rows, rng))
+    if isinstance(file.policy, LinkedUnit):
+        raise file.policy.refused()
     domain = policy.domain
     codes = [_skewed(len(domain.labels(name)), rows, rng) for name in domain.names]
     for fact in policy.constraints:

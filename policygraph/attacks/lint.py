@@ -27,6 +27,7 @@ from policygraph.model.constraints import Constraint, Cuboid, Degrees, Total
 from policygraph.model.domain import Network
 from policygraph.model.families import Families
 from policygraph.model.grouped import Grouped, records_of
+from policygraph.model.linked_units import LinkedUnit
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.statistics import NonlinearQuery
@@ -332,6 +333,8 @@ def _knowledge(policy: Policy | Grouped) -> str:
     words = [describe(fact, policy.domain) for fact in facts[:6]]
     if isinstance(policy, Families):
         words.insert(0, f"that families of {policy.words} change together")
+    elif isinstance(policy, LinkedUnit):
+        words = [f"that {policy.step_words}"]
     elif isinstance(policy, Unit):
         words.insert(0, f"that {policy.step_words}")
     return ", ".join(words) + (f" and {len(facts) - 6} more facts" if len(facts) > 6 else "")
@@ -491,7 +494,7 @@ def _further(
     query: Query, policy: Policy | Grouped, losses: EffectiveEpsilon, tell: Callable[[str], None]
 ) -> Any:
     now = records_of(policy)
-    if isinstance(policy, Unit) or (isinstance(policy, Families) and not policy.exactly):
+    if isinstance(policy, (Unit, LinkedUnit)) or (isinstance(policy, Families) and not policy.exactly):
         return  # no bound is proved for any of them
     for fact in _candidates(now):
         name = describe(fact, policy.domain)

@@ -15,6 +15,7 @@ import policygraph as pg
 from policygraph.cli.app import run
 from policygraph.curator.counting.linked import count_linked
 from policygraph.curator.requests import count_part
+from policygraph.demo import made_up
 from policygraph.estimation import linked as estimation
 from policygraph.files import dumps, loads
 from tests.broken import linked as broken
@@ -291,6 +292,13 @@ def test_mistakes_in_files_are_named(change, words):
     with pytest.raises(pg.InputError) as refusal:
         loads(FILE.replace(*change, 1))
     assert words in str(refusal.value)
+
+
+def test_made_up_records_and_further_facts_are_not_for_linked_tables():
+    with pytest.raises(pg.RefusedError) as refusal:
+        made_up(loads(FILE), 10)
+    assert refusal.value.code == "linked.records"
+    assert "one row of dwellings" in str(pg.attack(QUERY, pg.LinkedUnit(HOMES), 1))
 
 
 def test_the_command_releases_linked_tables_that_agree(tmp_path, capsys):
