@@ -19,6 +19,8 @@ RECORDING = {"COVERAGE_PROCESS_START": str(ROOT / "pyproject.toml"), "COVERAGE_F
 """With these in the environment every Python process that is started records which lines it runs."""
 FLOORS = (("policygraph/*", 96), ("policygraph/curator/*", 99))
 """Lines that tests must run, in per cent: of everything, and of the code that sees records and randomness."""
+ON_TWO = ("-n", "2", "--dist", "worksteal")
+"""Two processes that take the tests in order, half each, so that neighbours share what is expensive to set up; who ends first helps the other."""
 QUICK = ("sensitivity", "blowfish", "move_graphs", "matching")
 """Benchmarks that need neither data nor other libraries and take a few minutes together."""
 
@@ -54,7 +56,7 @@ def imports(session: nox.Session) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """The whole suite, doctests and documents included; arguments go to pytest."""
-    python(session, "-m", "pytest", *(session.posargs or ["-n", "2"]))
+    python(session, "-m", "pytest", *(session.posargs or ON_TWO))
 
 
 @nox.session
@@ -87,7 +89,7 @@ def examples(session: nox.Session) -> None:
 def coverage(session: nox.Session) -> None:
     """The whole suite again, held to the floors of coverage; arguments go to pytest."""
     forget(DATA)
-    python(session, "-m", "pytest", *(session.posargs or ["-n", "2"]), **RECORDING)
+    python(session, "-m", "pytest", *(session.posargs or ON_TWO), **RECORDING)
     floors(session)
 
 

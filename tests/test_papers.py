@@ -27,6 +27,7 @@ def without_ours(line: str) -> str:
     return "|".join([*parts[:5], "", *parts[6:]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 def test_a_script_runs_and_the_page_has_its_rows(entry: Entry, tmp_path) -> None:
     result = entry.run(True)

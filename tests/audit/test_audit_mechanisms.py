@@ -31,7 +31,7 @@ from tests.paths import in_library
 TIMES = 6
 """Runs of a sound mechanism, in those of its case. One audit of six times the runs notices more than twenty of one time, of which two
 must alarm: a leak that a single one sees in 5 (10) of 100 cases is noticed in about 68 (91), and in 42 (80) by the twenty."""
-REPEATS = 5
+REPEATS = 3
 
 each_mechanism = pytest.mark.parametrize("case", MECHANISMS, ids=[case.name for case in MECHANISMS])
 
@@ -198,14 +198,13 @@ def test_the_clamp_makes_a_lone_cell_a_bucket_of_its_own_far_too_often():
 def test_a_partition_without_clamps_passes():
     mechanism, policy, query = dawa.unclamped()
     pairs = neighbour_pairs(policy, query, most=3)
-    for seed in range(3):
-        report = audit(
-            mechanism,
-            policy,
-            loss=pg.Epsilon(dawa.EPSILON_1),
-            pairs=pairs,
-            samples=4000,
-            batch=True,
-            source=pg.SeededRng(seed),
-        )
-        assert report.passed, str(report)
+    report = audit(
+        mechanism,
+        policy,
+        loss=pg.Epsilon(dawa.EPSILON_1),
+        pairs=pairs,
+        samples=4000,
+        batch=True,
+        source=pg.SeededRng(0),
+    )
+    assert report.passed, str(report)

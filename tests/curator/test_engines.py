@@ -250,7 +250,7 @@ SEEN = {
 """What the generated policies and tables must have among them."""
 
 
-@pytest.mark.slow
+@pytest.mark.slow(recorded=True)
 def test_200_policies_are_counted_alike(postgres_server: Postgres, spark: Any) -> None:
     rng = random.Random(15)
     met: set[str] = set()
@@ -1074,7 +1074,7 @@ UNITS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.slow(recorded=True)
 def test_units_are_bounded_alike(postgres_server: Postgres, spark: Any) -> None:
     """The same records of each unit are kept on every engine; numbers that need not be whole name no unit on any."""
     rng = random.Random(17)
@@ -1110,7 +1110,7 @@ def test_units_are_bounded_alike(postgres_server: Postgres, spark: Any) -> None:
         assert caught.value.code == "unit.too-many"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(recorded=True)
 def test_times_of_a_day_name_no_unit_on_any_engine(postgres_server: Postgres, spark: Any) -> None:
     domain = Domain({"a": ["x", "y"]})
     unit = pg.Unit(pg.Policy(domain), "who", 1)

@@ -20,21 +20,28 @@ import pytest
 from policygraph.curator.ledger import ChargedPart, Ledger, schema, store
 from policygraph.errors import BudgetError, LedgerError
 from policygraph.model.loss import Epsilon, Rho
-from tests.paths import ROOT
+from tests.paths import ROOT, unrecorded
 
 DATA, P = "ab" * 32, "policy-p"
 BENCHMARK = ROOT / "benchmarks" / "ledger.py"
 on_posix = pytest.mark.skipif(os.name != "posix", reason="needs fork, signals and file permissions")
 
 
-@pytest.fixture
-def path(tmp_path):
-    ledger = Ledger(tmp_path / "budget.db")
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The bytes of a ledger with eight charges."""
+    ledger = Ledger(tmp_path_factory.mktemp("written") / "budget.db")
     ledger.set_limit(DATA, Epsilon(5), name="people")
     for number in range(8):
         charge = ledger.charge(DATA, P, Epsilon("1/3"), f"r{number}", note="x" * 200)
         ledger.complete(charge, bytes(300))
-    return ledger.path
+    return ledger.path.read_bytes()
+
+
+@pytest.fixture
+def path(tmp_path, written):
+    (tmp_path / "budget.db").write_bytes(written)
+    return tmp_path / "budget.db"
 
 
 def refuse(path, code=None):
@@ -591,7 +598,9 @@ def test_a_fork_in_the_middle_of_a_charge_harms_neither_side(tmp_path):
 @on_posix
 def test_kills_at_random_points_and_a_race_for_the_rest():
     command = [sys.executable, BENCHMARK, "--kills", "50", "--races", "2", "--charges", "0", "--json"]
-    outcome = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    outcome = subprocess.run(
+        command, capture_output=True, text=True, timeout=600, check=False, env=unrecorded()
+    )
     assert outcome.returncode == 0, outcome.stderr
     report = json.loads(outcome.stdout)
     assert report["kills"]["kills"] == 50

@@ -26,6 +26,7 @@ from policygraph.model.loss import Epsilon, Rho
 from policygraph.release.release import Release
 from tests.gate import noisy
 from tests.oracles import ledger_layout2
+from tests.paths import unrecorded
 
 DOMAIN = pg.Domain({"age": 4})
 POLICY = pg.Policy(DOMAIN)
@@ -120,8 +121,13 @@ def test_a_kill_before_any_statement_of_the_ledger_loses_nothing(tmp_path, kind)
         )
     )
     outcome = subprocess.run(
-        [sys.executable, "-c", program, tmp_path, "0", kind], capture_output=True, text=True, timeout=600, check=False
-    )  # fmt: skip
+        [sys.executable, "-c", program, tmp_path, "0", kind],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+        env=unrecorded(),
+    )
     assert outcome.returncode == 0, outcome.stderr
     figures = json.loads(outcome.stdout.splitlines()[-1])
     assert figures["wrong"] == []

@@ -381,7 +381,7 @@ def answered(text):
     return out
 
 
-@pytest.mark.slow
+@pytest.mark.slow(recorded=True)
 def test_a_killed_process_loses_no_charge_and_another_goes_on_where_it_stopped(tmp_path):
     data, ledger = people(tmp_path / "people.csv"), tmp_path / "budget.db"
     rng = np.random.default_rng(11)
@@ -417,7 +417,7 @@ def test_a_killed_process_loses_no_charge_and_another_goes_on_where_it_stopped(t
     assert len(completed) == alone
 
 
-@pytest.mark.slow
+@pytest.mark.slow(recorded=True)
 def test_two_processes_at_once_pay_every_question_once(tmp_path):
     data, ledger = people(tmp_path / "people.csv"), tmp_path / "budget.db"
     pg.Ledger(ledger)
