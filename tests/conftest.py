@@ -11,6 +11,11 @@ from hypothesis import settings
 
 from tests import servers
 
+# Matrices of tests are small: threads of the linear algebra would wait for each other, at several times the processor time.
+# Set before numpy is imported, and inherited by every process that a test or pytest starts.
+for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")
+
 # No test looks at the clock: an example may take as long as a busy machine needs.
 settings.register_profile("automatic", derandomize=True, deadline=None)
 settings.register_profile("patient", deadline=None)

