@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from policygraph.version import __version__
 
 if TYPE_CHECKING:
-    from policygraph import attacks, extend
+    from policygraph import attacks, extend, networks
     from policygraph.api import expected_error, release
     from policygraph.attacks.lint import attack
     from policygraph.audit import audit
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         PolicyGraphError,
         RefusedError,
     )
-    from policygraph.estimation import networks, statistics
+    from policygraph.estimation import statistics
     from policygraph.estimation.graphical.records import SyntheticRecords, synthetic_records
     from policygraph.files import load
     from policygraph.mechanisms import (
@@ -169,7 +169,7 @@ _MODULES = {
     "attacks": "policygraph.attacks",
     "cubes": "policygraph.mechanisms.cube.strategies",
     "extend": "policygraph.extend",
-    "networks": "policygraph.estimation.networks",
+    "networks": "policygraph.networks",
     "queries": "policygraph.model.queries",
     "statistics": "policygraph.estimation.statistics",
 }

@@ -1,4 +1,4 @@
-"""Commands that make numbers for others: release and ask, which touch data; synthetic and report, which only read a release."""
+"""Commands that make numbers for others: release and ask, which touch data; synthetic, which does with --data; report, which only reads a release."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def register(app: typer.Typer) -> None:
     )(ask)
     app.command(
         short_help="Make synthetic records, or a graph with the public degrees.",
-        epilog="Example: policygraph synthetic out/ --to synthetic.csv",
+        epilog="Example: policygraph synthetic policy.toml --data edges.txt --epsilon 1 --to synthetic.csv",
     )(synthetic)
     app.command(
         short_help="Test whether two attributes with public margins are independent.",
@@ -582,8 +582,10 @@ def ask(
 
 
 def synthetic(
-    folder: Path = typer.Argument(
-        ..., metavar="FOLDER", help="What policygraph release wrote, of tables or of mixing counts."
+    folder: str = typer.Argument(
+        ...,
+        metavar="FOLDER",
+        help="What policygraph release wrote, of tables or of mixing counts; with --data, a policy file for a network.",
     ),
     to: Path = typer.Option(
         ..., "--to", help="Write the records, or the edges with the columns from and to, into this CSV file."
@@ -603,15 +605,44 @@ def synthetic(
         min=0,
         help="How many records to make of tables; by default as many as the release counts.",
     ),
+    data: str | None = typer.Option(
+        None, "--data", help="The edges of a network: release what a synthetic graph needs, and make it."
+    ),
+    epsilon: str | None = typer.Option(
+        None, "--epsilon", help="With --data: the loss of all that is released."
+    ),
+    delta: str | None = DELTA,
+    rho: str | None = RHO,
+    ledger: str | None = typer.Option(None, "--ledger", help="With --data: the budget that is charged."),
+    dataset: str | None = typer.Option(None, "--dataset", help="With --data: the account in the ledger."),
     as_json: bool = AS_JSON,
 ) -> None:
-    """Make synthetic records from released tables, or a graph with exactly the public degrees from released mixing counts; costs no budget."""
+    """Make synthetic records from released tables, or a graph from released counts; with --data, release them first.
+
+    What was released before costs no budget. With --data and a policy file for a network, the loss is split over what a synthetic graph needs:
+    counts between classes of degrees, triangles and clustering.
+    """
     from policygraph.estimation.networks import synthetic_from_release
     from policygraph.model.domain import Domain
     from policygraph.release.release import Release
 
     check_target(to)
-    release = Release.from_parquet(folder / "release.parquet" if folder.is_dir() else folder)
+    if data is not None:
+        if degrees is not None or records is not None:
+            raise InputError(
+                "--degrees and --records are for what was released before: expected neither beside --data. A policy file publishes degrees "
+                "with equals.",
+                code="synthetic.options",
+            )
+        _synthesise(folder, data, to, loss_option(epsilon, rho, delta), ledger, dataset, seed, as_json)
+        return
+    if any(given is not None for given in (epsilon, delta, rho, ledger, dataset)):
+        raise InputError(
+            "a loss and a ledger are for a release: expected --data beside them, or none of them for what was released before.",
+            code="synthetic.options",
+        )
+    place = Path(folder)
+    release = Release.from_parquet(place / "release.parquet" if place.is_dir() else place)
     if isinstance(release.policy.domain, Domain) and degrees is None:
         _synthetic_records(release, to, records, seed, as_json)
         return
@@ -625,11 +656,58 @@ def synthetic(
         public = _read_degrees(degrees, release.policy.domain)
     with stage("starting") as show:
         made = synthetic_from_release(release, public, seed=seed, progress=show)
+    _write_graph(made, to, as_json)
+
+
+def _synthesise(
+    file: str,
+    data: str,
+    to: Path,
+    loss: Any,
+    ledger: str | None,
+    dataset: str | None,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Release what a synthetic graph needs, and make it."""
+    from policygraph.files import load
+    from policygraph.model.loss import Epsilon
+    from policygraph.networks import synthesise
+
+    read = load(file)
+    if ledger is None:
+        typer.echo("no --ledger: what is spent here is not recorded anywhere", err=True)
+    given = {"epsilon": loss.value} if isinstance(loss, Epsilon) else {"rho": loss.value}
+    with stage("starting") as show:
+        made = synthesise(
+            read.policy,
+            data_files(read, data),
+            ledger=ledger,
+            dataset=dataset,
+            seed=seed,
+            edges=read.edges,
+            columns=read.columns,
+            progress=show,
+            **given,
+        )
+    _write_graph(made, to, as_json)
+
+
+def _write_graph(made: Any, to: Path, as_json: bool) -> None:
     with writing(to):
         made.to_csv(to)
     if as_json:
         print_json(
-            {"written": str(to), "edges": len(made.tail), "counts_met": made.exact, "notes": list(made.notes)}
+            {
+                "written": str(to),
+                "edges": len(made.tail),
+                "counts_met": made.exact,
+                "approached": {
+                    one.name: {"wanted": one.wanted, "reached": one.reached} for one in made.approached
+                },
+                "releases": [one.record["loss"] for one in made.releases],
+                "notes": list(made.notes),
+            }
         )
         return
     typer.echo(str(made))

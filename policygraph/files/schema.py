@@ -589,7 +589,9 @@ class ReleaseTable(_OneOf):
     prefix: StrictStr | None = None
     adjacency: Yes = None
     mixing: Groups = None
-    statistic: Literal["degree tail", "joint degrees", "wedges", "triangles", "chi-squared"] | None = Field(
+    statistic: (
+        Literal["clustering", "degree tail", "joint degrees", "wedges", "triangles", "chi-squared"] | None
+    ) = Field(
         None,
         description="A number that is not linear in the counts: of a network, or the root of chi-squared of a table.",
     )
@@ -598,6 +600,10 @@ class ReleaseTable(_OneOf):
     )
     largest: Positive | None = Field(
         None, description="Last degree that degree tail and joint degrees tell apart."
+    )
+    least: Positive | None = Field(None, description="Clustering: smaller degrees count as this one.")
+    classes: list[Positive] | None = Field(
+        None, description="Clustering: degrees at which a new class of nodes begins."
     )
     side: Literal["both", "in", "out"] | None = Field(None, description="Which degrees a degree tail counts.")
     matrix: MatrixTable | None = None

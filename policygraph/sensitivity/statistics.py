@@ -18,9 +18,11 @@ from policygraph.model.constraints.tables import Cuboid, StructuralZero, Total
 from policygraph.model.domain import Domain, Network
 from policygraph.model.node_privacy import NodePrivacy
 from policygraph.model.policy import Policy
-from policygraph.model.queries.base import Norm
+from policygraph.model.queries.base import Ints, Norm
 from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.model.queries.network_statistics import (
+    UNITS,
+    Clustering,
     DegreeTail,
     JointDegrees,
     NetworkStatistic,
@@ -33,6 +35,7 @@ from policygraph.model.queries.networks import AdjacencyQuery
 from policygraph.model.queries.statistics import ChiSquaredRoot, NonlinearQuery, public_margin
 from policygraph.moves.degrees.secret_pairs import secret_cells
 from policygraph.sensitivity.ladder import sensitivity
+from policygraph.sensitivity.proofs import proved
 from policygraph.sensitivity.verify.tables import Verification
 
 __all__ = ["StatisticBound", "statistic_bound"]
@@ -159,7 +162,8 @@ def _edges(statistic: NetworkStatistic, policy: Policy) -> tuple[int, str]:
     known = _all_public(policy)
     if isinstance(statistic, (DegreeTail, Wedges)) and known:
         return 0, "all degrees are public, and they determine it"
-    steps = int(sensitivity(AdjacencyQuery(network), policy, effort=STEPS).power)
+    # Once for each request: several statistics of a network are bounded for one synthetic graph.
+    steps = int(proved(AdjacencyQuery(network), policy, work=STEPS).power)
     if isinstance(statistic, JointDegrees) and (known or _only_degrees(policy)):
         return steps + (0 if known else 4 * statistic.reach), (
             f"neighbours differ by at most {steps} edges, and by the degrees of at most {0 if known else 2} nodes "
@@ -183,6 +187,15 @@ def _edges(statistic: NetworkStatistic, policy: Policy) -> tuple[int, str]:
                     f"with these public degrees {steps // 2} edges that are removed lie in at most {bound} triangles, and so do "
                     "those that are added (docs/explanation/proofs/networks.md, Theorem 5)"
                 )
+    if isinstance(statistic, Clustering) and known:
+        degrees = _published(policy)
+        if degrees is not None:
+            bound = _clustering(statistic, degrees, steps, policy)
+            if bound < best:
+                return bound, (
+                    f"with these public degrees {steps // 2} edges that are removed lie in triangles that count at most {bound} units, "
+                    "and so do those that are added (docs/explanation/proofs/networks.md, Theorem 13)"
+                )
     return best, reason
 
 
@@ -202,6 +215,11 @@ def _step(statistic: NetworkStatistic) -> tuple[int, str]:
         )
     if isinstance(statistic, Triangles):
         return max(n - 2, 0), "an edge is in a triangle with each node that both ends are joined to"
+    if isinstance(statistic, Clustering):
+        return max(n - 2, 0) * int(statistic.weight(2)) + 2 * _clustering_of_one(statistic), (
+            "it changes the triangles of the nodes that both ends are joined to by one, and the local clustering of its ends "
+            "(docs/explanation/proofs/networks.md, Theorem 12)"
+        )
     raise RefusedError(f"no bound is proved for {statistic!r}.", code="statistic.policy")
 
 
@@ -292,14 +310,47 @@ def _published(policy: Policy) -> list[int] | None:
 
 def _triangles(degrees: list[int], steps: int, policy: Policy) -> int:
     """Largest number of triangles that the removed edges of a minimal move can lie in."""
+    return int(_common(degrees, steps, policy).sum())
+
+
+def _common(degrees: list[int], steps: int, policy: Policy) -> Ints:
+    """For each edge that a move removes, the most nodes that both its ends are joined to; the largest first."""
     edges, n = steps // 2, len(degrees)
     if n < 3:
-        return 0
+        return np.zeros(0, dtype=np.int64)
     if not _only_degrees(policy):
         # Nothing is known of how the ends of the edges are spread; the smaller degree is at most the second largest.
-        return edges * max(degrees[1] - 1, 0)
+        return np.full(edges, max(degrees[1] - 1, 0), dtype=np.int64)
     # How many nodes can be an end of two removed edges: the cut vertices; a Markov move is a cycle of four nodes.
     twice = 0 if policy.strength == "markov" else min((n - 3) // 2, edges)
     ends = np.sort(np.array(degrees + degrees[:twice], dtype=np.int64))[::-1]
-    smaller = ends[1 : 2 * edges : 2]
-    return int(np.maximum(smaller - 1, 0).sum())
+    found: Ints = np.maximum(ends[1 : 2 * edges : 2] - 1, 0)
+    return found
+
+
+def _clustering(statistic: Clustering, degrees: list[int], steps: int, policy: Policy) -> int:
+    """The most that the triangles of the removed edges of a minimal move can count, twice if sums of several classes can change."""
+    given = np.array([degree for degree in degrees if degree >= 2], dtype=np.int64)
+    if not len(given):
+        return 0
+    weights = statistic.weight(given)
+    # Both ends of an edge together count at most so much in its triangles, whatever their degrees.
+    ends = 2 * int(((given - 1) * weights).max())
+    largest = np.concatenate([[0], np.cumsum(np.sort(weights)[::-1])])
+    common = np.minimum(_common(degrees, steps, policy), len(given))
+    lost = sum(ends + int(largest[most]) for most in common.tolist() if most)
+    return lost if len(np.unique(statistic.class_of(given))) == 1 else 2 * lost
+
+
+def _clustering_of_one(statistic: Clustering) -> int:
+    """The most that the sums change when one node gains an edge and triangles with it, all other nodes held."""
+    if statistic.domain.order < 3:
+        return 0
+    if any(start <= statistic.domain.order - 1 for start in statistic.classes):
+        # The node may go from one class to the next, where it counts at most 1 in each.
+        return 2 * UNITS
+    # With t triangles and d edges afterwards, s <= C(d - 1, 2) before and t - s <= d - 1: the change lies between the two.
+    degree = np.arange(2, statistic.domain.order, dtype=np.int64)
+    after, before = statistic.weight(degree), statistic.weight(degree - 1)
+    pairs = (degree - 1) * (degree - 2) // 2
+    return int(max((after * (degree - 1)).max(), ((before - after) * pairs).max()))

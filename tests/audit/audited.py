@@ -38,6 +38,7 @@ from policygraph.model.node_privacy import NodePrivacy
 from policygraph.model.queries import chi_squared_root
 from policygraph.model.queries.measures import MeasureQuery
 from policygraph.model.queries.network_statistics import (
+    Clustering,
     DegreeTail,
     JointDegrees,
     ProjectedDegreeTail,
@@ -439,6 +440,15 @@ NETWORKS = [
         pg.Epsilon(12),
         12_000,
         attained=Fraction(1, 12),
+    ),
+    # One edge can make three triangles among five nodes; the worst change is 15/4 where the bound says 5 and more.
+    Case(
+        "clustering, edges",
+        StatisticNoise(),
+        EDGES,
+        Clustering(FRIENDS, 2),
+        pg.Epsilon(4),
+        attained=Fraction(1, 4),
     ),
     Case("degree counts, nodes", StatisticNoise(), NODES, ProjectedDegreeTail(FRIENDS, 2), pg.Epsilon(2)),
     Case(

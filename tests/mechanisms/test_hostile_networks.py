@@ -17,6 +17,7 @@ from policygraph.audit import audit
 from policygraph.curator.counting import read_edges
 from policygraph.mechanisms.statistics import StatisticNoise
 from policygraph.model.queries.network_statistics import (
+    Clustering,
     DegreeTail,
     JointDegrees,
     ProjectedDegreeTail,
@@ -367,6 +368,56 @@ def test_bounds_of_statistics_are_verified_under_every_kind_of_policy(kind: type
     larger = statistic_bound(kind(pg.Network(9)), pg.Policy(pg.Network(9))).verify()
     assert not larger.failed
     assert not larger.ok  # too many networks to list, so that nothing was confirmed
+
+
+@pytest.mark.parametrize("classes", [(), (3,), (3, 4)])
+@pytest.mark.parametrize("least", [2, 3])
+def test_clustering_is_bounded(least: int, classes: tuple[int, ...]) -> None:
+    network = pg.Network(5)
+    pairs = oracle.all_pairs(5, False)
+    statistic = Clustering(network, least, classes)
+    assert pg.queries.from_spec(network, statistic.to_spec()) == statistic
+    for graph in oracle.graphs(5, False)[::37]:
+        edges = [pair for pair, there in zip(pairs, graph, strict=True) if there]
+        sums = oracle.clustering(edges, 5, least, classes)
+        for found, wanted in zip(statistic.answer(graph).tolist(), sums, strict=True):
+            # Each weight is rounded down by less than one unit, for each triangle.
+            assert 0 <= wanted / statistic.unit - found <= 30
+    for policy in (
+        pg.Policy(network),
+        pg.Policy(network, constraints=[pg.Degrees([0, 1])]),
+        pg.Policy(network, constraints=[pg.Degrees()]),
+        pg.Policy(network, constraints=[pg.Degrees(equals=[2, 2, 2, 2, 2])]),
+        pg.Policy(network, constraints=[pg.Degrees(equals=[3, 3, 2, 2, 2])], strength="markov"),
+        pg.Policy(
+            network,
+            constraints=[
+                pg.Degrees(equals=[3, 3, 2, 2, 2]),
+                pg.KnownEdges([0, 0, 0, 0, 1], inside=False, between=True),
+            ],
+        ),
+        pg.Policy(network, constraints=[pg.Degrees(equals=[4, 3, 3, 3, 3])], at_most_records=2),
+    ):
+        for norm in ("l1", "l2"):
+            assert statistic_bound(statistic, policy, norm).verify().ok, policy
+
+
+def test_clustering_of_six_nodes_with_public_degrees() -> None:
+    """Every two graphs that differ by one switch; every degree sequence."""
+    network = pg.Network(6)
+    tables = oracle.graphs(6, False)
+    sums = oracle.degree_sums(tables, 6)
+    statistics = [Clustering(network, 2), Clustering(network, 3, (4,))]
+    for degrees in np.unique(np.sort(sums, axis=1), axis=0):
+        same = tables[(sums == degrees).all(axis=1)]
+        if len(same) < 2:
+            continue
+        policy = pg.Policy(network, constraints=[pg.Degrees(equals=degrees.tolist())], strength="markov")
+        switched = (same[:, None, :] != same[None, :, :]).sum(axis=2) == 4
+        for statistic in statistics:
+            answers = np.array([statistic.answer(graph) for graph in same])
+            change = np.abs(answers[:, None, :] - answers[None, :, :]).sum(axis=2)
+            assert statistic_bound(statistic, policy).power >= int(change[switched].max(initial=0))
 
 
 @pytest.mark.parametrize("nodes", [3, 4, 5])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from itertools import combinations, permutations, product
 
 import numpy as np
@@ -100,6 +101,27 @@ def triangles(edges: Iterable[Pair]) -> int:
     joined = set(listed)
     nodes = sorted(set().union(*joined)) if joined else []
     return sum({frozenset(p) for p in combinations(three, 2)} <= joined for three in combinations(nodes, 3))
+
+
+def clustering(edges: Iterable[Pair], nodes: int, least: int, classes: Sequence[int]) -> list[Fraction]:
+    """For each class of degrees, the sum of the shares of joined pairs of neighbours, small degrees counting as ``least``."""
+    there = {frozenset(edge) for edge in edges}
+    sums = [Fraction(0) for _ in range(1 + len(classes))]
+    for v in range(nodes):
+        friends = [u for u in range(nodes) if frozenset((u, v)) in there]
+        joined = sum(frozenset(pair) in there for pair in combinations(friends, 2))
+        degree = max(len(friends), least)
+        sums[sum(len(friends) >= start for start in classes)] += Fraction(joined, degree * (degree - 1) // 2)
+    return sums
+
+
+def degree_sums(tables: Ints, nodes: int) -> Ints:
+    """The degrees of each of many simple graphs, given by their edges."""
+    out = np.zeros((len(tables), nodes), dtype=np.int64)
+    for cell, (u, v) in enumerate(all_pairs(nodes, False)):
+        out[:, u] += tables[:, cell]
+        out[:, v] += tables[:, cell]
+    return out
 
 
 def wedges(edges: Iterable[Pair], nodes: int) -> int:

@@ -1,5 +1,6 @@
 """Released networks made usable: consistent group counts, synthetic graphs, statistics; start at ``synthetic``."""
 
+from policygraph.estimation.networks.closing import close_triangles
 from policygraph.estimation.networks.degrees import PublicDegrees
 from policygraph.estimation.networks.mixing import ConsistentMixing, consistent_mixing, mixing_limits
 from policygraph.estimation.networks.nearest import nearest_network
@@ -13,6 +14,7 @@ from policygraph.estimation.networks.statistics import (
     summarise,
 )
 from policygraph.estimation.networks.synthetic import (
+    Approached,
     SyntheticGraph,
     synthetic_from_release,
     synthetic_graph,
@@ -20,12 +22,14 @@ from policygraph.estimation.networks.synthetic import (
 )
 
 __all__ = [
+    "Approached",
     "ConsistentMixing",
     "DegreeCounts",
     "PublicDegrees",
     "Summary",
     "SyntheticGraph",
     "class_assortativity",
+    "close_triangles",
     "consistent_mixing",
     "degree_assortativity",
     "degree_counts",

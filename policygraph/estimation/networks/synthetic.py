@@ -98,6 +98,31 @@ def ends_of(graph: Any) -> tuple[Ints, Ints, int]:
     return ends[:, 0], ends[:, 1], len(at)
 
 
+@dataclass(frozen=True)
+class Approached:
+    """A number that a graph was brought near to.
+
+    Attributes
+    ----------
+    name
+        What it is.
+    wanted, reached
+        The number that was released, and that of the graph.
+
+    Examples
+    --------
+    >>> print(Approached("triangles", 45, 44))
+    triangles: 44 where 45 was wanted
+    """
+
+    name: str
+    wanted: float
+    reached: float
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.reached:,.6g} where {self.wanted:,.6g} was wanted"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class SyntheticGraph:
     """A graph made of released counts and public facts.
@@ -114,6 +139,10 @@ class SyntheticGraph:
         The counts that were asked for.
     notes
         What was done, one sentence for each stage.
+    approached
+        Numbers that it was brought near to, beside the degrees and counts.
+    releases
+        The releases that it was made from, if it was made by :func:`policygraph.networks.synthesise`.
 
     Examples
     --------
@@ -130,6 +159,8 @@ class SyntheticGraph:
     counts: Ints
     asked: Ints
     notes: tuple[str, ...]
+    approached: tuple[Approached, ...] = ()
+    releases: tuple[Release, ...] = ()
 
     @property
     def exact(self) -> bool:
@@ -167,7 +198,7 @@ class SyntheticGraph:
         return f"SyntheticGraph({self.network!r}, {len(self.tail):,} edges, {met})"
 
     def __str__(self) -> str:
-        return "\n".join((repr(self), *self.notes))
+        return "\n".join((repr(self), *self.notes, *map(str, self.approached)))
 
 
 def synthetic_graph(
@@ -245,7 +276,7 @@ def synthetic_graph(
         )
     )
     notes = [
-        f"A graph with the {network.order:,} public degrees was built block by block; degrees were split over groups by flow."
+        f"A graph with the {network.order:,} degrees was built block by block; degrees were split over groups by flow."
     ]
     tell("switching edges until the graph is simple")
     faults, distance = walk.repair(target)

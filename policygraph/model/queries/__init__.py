@@ -12,6 +12,7 @@ from policygraph.model.queries.linked import LinkedQuery, linked
 from policygraph.model.queries.matrices import MatrixQuery, matrix, matrix_from_spec, prefix, ranges
 from policygraph.model.queries.measures import MeasureQuery, averages, sums
 from policygraph.model.queries.network_statistics import (
+    Clustering,
     DegreeTail,
     JointDegrees,
     ProjectedDegreeTail,
@@ -31,6 +32,7 @@ __all__ = [
     "BlockQuery",
     "BoxQuery",
     "ChiSquaredRoot",
+    "Clustering",
     "CuboidQuery",
     "DegreeTail",
     "JointDegrees",

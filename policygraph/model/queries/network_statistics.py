@@ -1,4 +1,4 @@
-"""Numbers of a network that are not linear in its edges. Owns :class:`NetworkStatistic`: degrees, wedges, triangles, joint degrees, projections.
+"""Numbers of a network that are not linear in its edges. Owns :class:`NetworkStatistic`: degrees, wedges, triangles, clustering, joint degrees, projections.
 
 They are released with bounds of their own (``sensitivity.statistics``), never with the sensitivity of a linear query: asking for
 columns is refused. With public degrees joint degrees are linear: ``queries.mixing(network, degrees)``.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +20,11 @@ from policygraph.model.queries.base import Ints, Part
 from policygraph.model.queries.networks import MixingQuery
 from policygraph.model.queries.statistics import NonlinearQuery
 
+UNITS = 1 << 30
+"""Units of local clustering: the weight of a triangle is rounded by less than a part in two thousand for degrees up to 1,000."""
+LARGEST = 30_000
+"""Largest degree that a node may be taken to have at least: beyond, a triangle would count nothing."""
+
 
 class NetworkStatistic(NonlinearQuery):
     """Whole numbers that follow from the edges of a network, not linearly."""
@@ -27,8 +34,8 @@ class NetworkStatistic(NonlinearQuery):
     simple_only: ClassVar[bool] = False
     """Whether the network has to be undirected, without loops and multiple edges."""
 
-    def __init__(self, domain: Network) -> None:
-        super().__init__(domain)
+    def __init__(self, domain: Network, unit: Fraction = Fraction(1)) -> None:
+        super().__init__(domain, unit)
         if not isinstance(domain, Network):
             raise InputError(
                 "a network statistic needs a network, not a table.", code="query.domain", value=domain
@@ -204,17 +211,117 @@ class Triangles(_Total):
     counted = "triangles"
 
     def of_edges(self, tail: Ints, head: Ints, times: Ints) -> Ints:
-        from scipy import sparse
+        return np.array([int(triangles_at(tail, head, self.domain.order).sum()) // 3], dtype=np.int64)
 
-        n = self.domain.order
+
+def triangles_at(tail: Ints, head: Ints, nodes: int) -> Ints:
+    """In how many triangles each node of an undirected simple graph is.
+
+    Examples
+    --------
+    >>> triangles_at(np.array([0, 0, 1, 2]), np.array([1, 2, 2, 3]), 4).tolist()
+    [1, 1, 1, 0]
+    """
+    from scipy import sparse
+
+    degree = np.bincount(np.concatenate([tail, head]), minlength=nodes)
+    # Each edge points to the end of larger degree: then no node has many edges out, and each triangle is met once.
+    rank = np.empty(nodes, dtype=np.int64)
+    rank[np.lexsort((np.arange(nodes), degree))] = np.arange(nodes)
+    up = rank[tail] < rank[head]
+    low, high = np.where(up, tail, head), np.where(up, head, tail)
+    matrix = sparse.csr_array((np.ones(len(low), dtype=np.int64), (low, high)), shape=(nodes, nodes))
+    ends = (matrix @ matrix).multiply(matrix)
+    middles = (matrix @ matrix.T).multiply(matrix.T)
+    found: Ints = np.asarray(ends.sum(axis=0) + ends.sum(axis=1) + middles.sum(axis=1), dtype=np.int64)
+    return found.ravel()
+
+
+class Clustering(NetworkStatistic):
+    """Sum over the nodes of their local clustering, in which small degrees count as ``least``; by degree, if asked for.
+
+    Parameters
+    ----------
+    domain
+        An undirected simple network.
+    least
+        A node with t triangles and d edges counts t / C(max(d, least), 2): its share of joined pairs of neighbours, if it has at least so
+        many edges. One edge is in triangles with many nodes of small degree, so that a larger number means less noise.
+    classes
+        Degrees at which a new class of nodes begins; each class has a sum of its own.
+
+    Examples
+    --------
+    >>> query = Clustering(Network(4), 2)
+    >>> float(query.answer([1, 1, 0, 1, 0, 1])[0] * query.unit)
+    2.333333333022892
+
+    Notes
+    -----
+    The released numbers are whole: a node counts with the weight floor(2^30 / C(max(d, least), 2)) for each triangle, in units of 2^-30. The bounds are
+    Theorems 12 and 13 of ``docs/explanation/proofs/networks.md``.
+    """
+
+    simple_only = True
+
+    def __init__(self, domain: Network, least: int = 10, classes: Sequence[int] = ()) -> None:
+        super().__init__(domain, Fraction(1, UNITS))
+        if isinstance(least, bool) or not isinstance(least, (int, np.integer)) or not 2 <= least <= LARGEST:
+            raise InputError(
+                f"least={least!r}: expected a whole number from 2 to {LARGEST:,}.",
+                code="query.degree",
+                value=least,
+            )
+        self.least = int(least)
+        starts = list(classes)
+        for value in starts:
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value <= 2:
+                raise InputError(
+                    f"classes: {value!r}: expected degrees from 3 on, at which a new class begins.",
+                    code="query.degree",
+                    value=value,
+                )
+        if any(one >= other for one, other in pairwise(starts)):
+            raise InputError(
+                f"classes={starts!r}: expected rising degrees.", code="query.degree", value=starts
+            )
+        self.classes: tuple[int, ...] = tuple(int(value) for value in starts)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return (Part("local clustering", ("degree",), 1 + len(self.classes)),)
+
+    def part_labels(self, part: int) -> list[Any]:
+        return [np.array([2, *self.classes])]
+
+    @property
+    def largest_entry(self) -> int:
+        return UNITS * self.domain.order
+
+    def most_answer(self, records: int) -> int:
+        # No node counts more than 1, and one without two edges counts nothing.
+        return UNITS * min(self.domain.order, records + 1)
+
+    def weight(self, degree: Any) -> Ints:
+        """What one triangle counts at nodes of these degrees, in units."""
+        at = np.maximum(np.asarray(degree, dtype=np.int64), self.least)
+        found: Ints = UNITS // (at * (at - 1) // 2)
+        return found
+
+    def class_of(self, degree: Any) -> Ints:
+        """The class of nodes of these degrees."""
+        found: Ints = np.searchsorted(np.array(self.classes, dtype=np.int64), degree, side="right")
+        return found
+
+    def of_edges(self, tail: Ints, head: Ints, times: Ints) -> Ints:
         degree = _degrees(self.domain, "both", tail, head, times)
-        # Each edge points to the end of larger degree: then no node has many edges out, and each triangle is met once.
-        rank = np.empty(n, dtype=np.int64)
-        rank[np.lexsort((np.arange(n), degree))] = np.arange(n)
-        up = rank[tail] < rank[head]
-        low, high = np.where(up, tail, head), np.where(up, head, tail)
-        matrix = sparse.csr_array((np.ones(len(low), dtype=np.int64), (low, high)), shape=(n, n))
-        return np.array([int((matrix @ matrix).multiply(matrix).sum())], dtype=np.int64)
+        counted = triangles_at(tail, head, self.domain.order) * self.weight(degree)
+        out = np.zeros(self.height, dtype=np.int64)
+        np.add.at(out, self.class_of(degree), counted)
+        return out
+
+    def to_spec(self) -> dict[str, Any]:
+        return {"statistic": "clustering", "least": self.least, "classes": list(self.classes)}
 
 
 def fixed_order(cells: Any) -> Ints:
@@ -471,10 +578,12 @@ def statistic_from_spec(domain: Network, spec: dict[str, Any]) -> NetworkStatist
         return ProjectedMixing(domain, spec["groups"], spec["caps"])
     if kind == "joint degrees":
         return JointDegrees(domain, spec.get("largest", 0))
+    if kind == "clustering":
+        return Clustering(domain, spec.get("least", 10), spec.get("classes") or ())
     if kind in ("wedges", "triangles"):
         return Wedges(domain) if kind == "wedges" else Triangles(domain)
     raise InputError(
-        f"statistic {kind!r}: expected degree tail, joint degrees, projected degree tail, projected mixing, wedges or triangles.",
+        f"statistic {kind!r}: expected clustering, degree tail, joint degrees, projected degree tail, projected mixing, wedges or triangles.",
         code="query.spec",
         value=kind,
     )
