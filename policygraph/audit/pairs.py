@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
@@ -430,15 +430,17 @@ def _changes(policy: Policy | NodePrivacy) -> list[dict[int, int]]:
 
         return candidate_moves(policy, identity(policy.domain), 6)
     out = []
-    for node in (0, policy.domain.order - 1):
-        at = _cells_of(policy.domain, node).tolist()
+    last, many = policy.domain.order, min(policy.together, policy.domain.order)
+    for nodes in (range(many), range(last - many, last)):
+        at = _cells_of(policy.domain, nodes).tolist()
         out += [dict.fromkeys(at, 1), {cell: 1 if place % 2 else -1 for place, cell in enumerate(at)}]
     return out
 
 
-def _cells_of(network: Network, node: int) -> Ints:
+def _cells_of(network: Network, nodes: Iterable[int]) -> Ints:
     tail, head = network.pairs(np.arange(network.size))
-    cells: Ints = np.flatnonzero((tail == node) | (head == node)).astype(np.int64)
+    own = list(nodes)
+    cells: Ints = np.flatnonzero(np.isin(tail, own) | np.isin(head, own)).astype(np.int64)
     return cells
 
 
@@ -479,8 +481,8 @@ def _steps(policy: Policy | NodePrivacy) -> Iterator[tuple[int, int]]:
                 sum(1 << cell for cell, amount in change.items() if amount < 0),
             )
         return
-    for node in range(policy.domain.order):
-        at = _cells_of(policy.domain, node).tolist()
+    for nodes in combinations(range(policy.domain.order), min(policy.together, policy.domain.order)):
+        at = _cells_of(policy.domain, nodes).tolist()
         for signs in range(1, 3 ** len(at)):
             digits = [signs // 3**place % 3 for place in range(len(at))]
             yield (

@@ -1,4 +1,4 @@
-"""Node privacy: all edges of one node may change. Owns :class:`NodePrivacy`.
+"""Node privacy: all edges of one node, or of the nodes of one household, may change. Owns :class:`NodePrivacy`.
 
 It is no :class:`Policy`: linear queries have no useful sensitivity under it, and asking for one is refused. What can be released
 is listed in ``sensitivity.statistics``.
@@ -22,12 +22,14 @@ OF_POLICIES = frozenset(
 
 @dataclass(frozen=True)
 class NodePrivacy:
-    """Two networks are neighbours when they differ only in edges at one node.
+    """Two networks are neighbours when they differ only in edges at one node, or at the nodes of one household.
 
     Attributes
     ----------
     domain
         The network. Its node set is public; who is joined to whom is not.
+    together
+        The most nodes that are hidden together, such as the persons of a household, or the accounts of a person. Which these are need not be known.
     unknown
         Edges at nodes outside the network are an error.
 
@@ -36,12 +38,21 @@ class NodePrivacy:
     >>> policy = NodePrivacy(Network(3))
     >>> policy.are_neighbours([1, 1, 0], [0, 0, 0]), policy.are_neighbours([1, 1, 1], [0, 0, 0])
     (True, False)
+    >>> bool(NodePrivacy(Network(3), together=2).are_neighbours([1, 1, 1], [0, 0, 0]))
+    True
     """
 
     domain: Network
+    together: int = 1
     unknown: str = field(default="error", init=False)
 
     def __post_init__(self) -> None:
+        if isinstance(self.together, bool) or not isinstance(self.together, int) or self.together < 1:
+            raise InputError(
+                f"together={self.together!r}: expected how many nodes are hidden together at most, a whole number >= 1.",
+                code="nodes.together",
+                value=self.together,
+            )
         if (
             not isinstance(self.domain, Network)
             or self.domain.directed
@@ -55,10 +66,9 @@ class NodePrivacy:
             )
 
     def are_neighbours(self, a: Any, b: Any) -> bool:
-        """Whether two different networks, given as counts of the pairs, differ only at one node."""
+        """Whether two different networks, given as counts of the pairs, differ only at one node, or at so many as are hidden together."""
         changed = [cell for cell, (x, y) in enumerate(zip(a, b, strict=True)) if x != y]
-        ends = [set(self.domain.cell(cell)) for cell in changed]
-        return bool(ends) and bool(set.intersection(*ends))
+        return bool(changed) and _covered([set(self.domain.cell(cell)) for cell in changed], self.together)
 
     def __getattr__(self, name: str) -> NoReturn:
         # What the engine for linear queries would ask of a policy; answering it, or leaving it to a default, would let edge privacy pass for this.
@@ -82,7 +92,10 @@ class NodePrivacy:
 
     def to_spec(self) -> dict[str, Any]:
         """Plain form for fingerprints and releases."""
-        return {"network": self.domain.to_spec(), "neighbours": {"nodes": True}}
+        return {
+            "network": self.domain.to_spec(),
+            "neighbours": {"nodes": True if self.together == 1 else self.together},
+        }
 
     @classmethod
     def from_spec(cls, spec: dict[str, Any]) -> NodePrivacy | None:
@@ -94,7 +107,17 @@ class NodePrivacy:
         >>> NodePrivacy.from_spec(policy.to_spec()) == policy, NodePrivacy.from_spec({"network": {"nodes": 3}})
         (True, None)
         """
-        if not spec.get("neighbours", {}).get("nodes"):
+        nodes = spec.get("neighbours", {}).get("nodes")
+        if not nodes:
             return None
         network = dict(spec["network"])
-        return cls(Network(network.pop("nodes"), **network))
+        return cls(Network(network.pop("nodes"), **network), 1 if nodes is True else nodes)
+
+
+def _covered(pairs: list[set[Any]], nodes: int) -> bool:
+    """Whether each pair has an end among so many nodes: one end of the first pair is among them."""
+    if not pairs:
+        return True
+    return nodes > 0 and any(
+        _covered([pair for pair in pairs if end not in pair], nodes - 1) for end in pairs[0]
+    )

@@ -88,7 +88,7 @@ class Unit(Grouped):
     ) -> None:
         if not isinstance(policy, Policy) or not isinstance(policy.domain, Domain):
             raise InputError(
-                f"a unit under {policy!r}: expected a Policy over tables of records. For networks there is NodePrivacy.",
+                f"a unit under {policy!r}: expected a Policy over tables of records. For networks there is NodePrivacy(network, together), whose unit is a node with its edges, or a household of nodes.",
                 code="unit.policy",
                 value=policy,
             )

@@ -292,6 +292,8 @@ def _hidden(release: Release) -> str:
     if isinstance(policy, Grouped):
         return hidden_words(policy)
     if isinstance(policy, NodePrivacy):
+        if policy.together > 1:
+            return f"every {policy.together} nodes that belong together, with all their edges: whether and to whom they are joined"
         return "every node with all its edges: whether and to whom it is joined"
     if policy.definition != "induced":
         return hidden_words(policy)

@@ -128,6 +128,11 @@ def statistic_bound(
         raise RefusedError(f"no bound is proved for {statistic!r}.", code="statistic.policy")
     if isinstance(policy, NodePrivacy):
         power, reason = _nodes(statistic, norm)
+        if policy.together > 1:
+            power *= policy.together if norm == "l1" else policy.together**2
+            reason += (
+                f"; {policy.together} nodes that are hidden together change one after the other (Theorem 12)"
+            )
         return StatisticBound(power, norm, reason, statistic, policy)
     if isinstance(statistic, (ProjectedDegreeTail, ProjectedMixing)):
         raise RefusedError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations_with_replacement, product
+from itertools import combinations, combinations_with_replacement, product
 from pathlib import Path
 
 import networkx
@@ -523,3 +523,49 @@ def test_audits_pass_the_new_releases_and_catch_a_third_of_their_noise() -> None
         assert audit(ready, samples=20_000, source=pg.SeededRng(1)).passed
         # Sound noise for a loss of 2 is a third of the noise for a loss of 2/3.
         assert not audit(ready, epsilon="2/3", samples=20_000, source=pg.SeededRng(1)).passed
+
+
+def test_households_of_nodes_change_no_more_than_node_by_node() -> None:
+    """All networks of four nodes against the definition: a set of nodes covers every pair that differs."""
+    network = pg.Network(4)
+    pairs = [network.cell(cell) for cell in range(network.size)]
+    tables = list(product((0, 1), repeat=network.size))
+    for together in (1, 2, 3):
+        policy = pg.NodePrivacy(network, together)
+        assert pg.NodePrivacy.from_spec(policy.to_spec()) == policy
+        statistics = (ProjectedDegreeTail(network, 2), projected_edges(network, 2))
+        answers = [[statistic.answer(table) for table in tables] for statistic in statistics]
+        largest = [0, 0]
+        for (one, a), (two, b) in combinations(enumerate(tables), 2):
+            changed = [set(pair) for pair, x, y in zip(pairs, a, b, strict=True) if x != y]
+            covers = combinations(range(4), together)
+            hidden = any(all(pair & set(cover) for pair in changed) for cover in covers)
+            if one % 7 == 0:
+                assert policy.are_neighbours(a, b) == hidden
+            if hidden:
+                for at in (0, 1):
+                    largest[at] = max(largest[at], int(np.abs(answers[at][one] - answers[at][two]).sum()))
+        for statistic, most in zip(statistics, largest, strict=True):
+            bound = statistic_bound(statistic, policy)
+            assert most <= bound.power
+            assert bound.verify().ok
+            assert bound.power == together * statistic_bound(statistic, pg.NodePrivacy(network)).power
+        assert statistic_bound(statistics[0], policy, "l2").power == together**2 * 16
+    with pytest.raises(pg.InputError) as refusal:
+        pg.NodePrivacy(network, 0)
+    assert refusal.value.code == "nodes.together"
+    made = pg.release(
+        projected_edges(network, 2),
+        pg.NodePrivacy(network, 2),
+        [1, 0, 0, 1, 1, 0],
+        epsilon=1,
+        rng=pg.SeededRng(1),
+    )
+    assert made.policy == pg.NodePrivacy(network, 2)
+    assert made.record["noise"]["parameter"] == "4"
+    assert pg.audit(
+        pg.StatisticNoise().calibrate(projected_edges(network, 2), made.policy, pg.Epsilon(1)),
+        made.policy,
+        projected_edges(network, 2),
+        rng=pg.SeededRng(1),
+    ).passed

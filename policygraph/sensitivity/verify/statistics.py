@@ -119,11 +119,15 @@ def _fitting(policy: Any, tables: Any) -> list[bool]:
 
 
 def _node_pairs(policy: NodePrivacy) -> Iterator[tuple[int, int]]:
-    """Pairs of networks, as bit sets, that differ only at one node."""
+    """Pairs of networks, as bit sets, that differ only at one node, or at so many as are hidden together; some come up several times."""
     network = policy.domain
     everything = (1 << network.size) - 1
-    for node in range(network.order):
-        own = sum(1 << c for c in range(network.size) if node in (int(end) for end in network.pairs(c)))
+    for nodes in combinations(range(network.order), min(policy.together, network.order)):
+        own = sum(
+            1 << c
+            for c in range(network.size)
+            if not {int(end) for end in network.pairs(c)}.isdisjoint(nodes)
+        )
         at_node = [x for x in range(everything + 1) if x & ~own == 0]
         for rest in (x for x in range(everything + 1) if x & own == 0):
             yield from ((rest | a, rest | b) for a, b in combinations(at_node, 2))
