@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 
 import policygraph as pg
 from policygraph.cli import main
-from policygraph.estimation.networks import PublicDegrees, close_triangles, summarise, synthetic_graph
+from policygraph.estimation.networks import (
+    PublicDegrees,
+    close_triangles,
+    compare_graphs,
+    summarise,
+    synthetic_graph,
+)
+from policygraph.estimation.networks.comparison import _mutual
 from policygraph.model.queries.network_statistics import Clustering, triangles_at
 from policygraph.networks import _graphical, _leasts, _split, synthesise
 from tests.paths import DATA
@@ -251,6 +258,40 @@ def test_the_command_releases_and_makes_the_graph(
         assert run(*wrong) == 2
         assert "Traceback" not in capsys.readouterr().err
     assert not (tmp_path / "x.csv").exists()
+
+
+def test_graphs_are_compared_with_the_original(
+    clustered: networkx.Graph, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = compare_graphs(clustered, {"same": clustered, "none": networkx.empty_graph(160)}, model=True)
+    assert max(made.errors("same").values()) < 1e-9
+    nothing = made.errors("none")
+    assert [nothing[key] for key in ("edges", "triangles", "path length")] == [1.0, 1.0, 1.0]
+    assert nothing["degrees"] == pytest.approx(1)
+    assert made.errors(made.names[-1])["degrees"] == 0.0
+    assert made.errors(made.names[-1])["triangles"] > 0.5
+    lengths = dict(networkx.all_pairs_shortest_path_length(clustered))
+    pairs = [n for ends in lengths.values() for n in ends.values() if n]
+    assert made.values["original"]["path length"] == pytest.approx(sum(pairs) / len(pairs))
+    with pytest.raises(pg.InputError):
+        compare_graphs(clustered, {"fewer": networkx.path_graph(3)})
+    for name in ("edges.csv", "made.csv"):
+        (tmp_path / name).write_text("from,to\n" + "".join(f"{u},{v}\n" for u, v in clustered.edges()))
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[network]\nnodes = 160\n")
+    words = ["compare", policy, "--data", tmp_path / "edges.csv", "--synthetic", tmp_path / "made.csv"]
+    assert run(*words, "--plot", tmp_path / "errors.png", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["errors"]["made"]["transitivity"] == 0
+    assert (tmp_path / "errors.png").stat().st_size > 10_000
+    assert run("compare", policy, "--synthetic", tmp_path / "made.csv") == 2
+
+
+def test_partitions_share_information() -> None:
+    one = np.array([0, 0, 1, 1])
+    assert _mutual(one, np.array([1, 1, 0, 0])) == pytest.approx(1)
+    assert _mutual(one, np.array([0, 1, 0, 1])) == pytest.approx(0)
+    assert _mutual(np.zeros(3, dtype=int), np.zeros(3, dtype=int)) == 1
 
 
 @pytest.mark.shared_data

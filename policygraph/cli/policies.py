@@ -366,6 +366,11 @@ def compare(
         help="PUBLIC OR SIMULATED records to measure errors on: nothing is noised or charged.",
     ),
     runs: int = typer.Option(10, "--runs", min=1, help="With --data: runs of each mechanism."),
+    synthetic: list[Path] = typer.Option(
+        [],
+        "--synthetic",
+        help="With --data, the edges of a network: compare these synthetic graphs with it; may be given several times.",
+    ),
     engine: str | None = ENGINE,
     plot: Path | None = typer.Option(None, "--plot", help="Draw the errors into this picture."),
     time_limit: float | None = TIME_LIMIT,
@@ -380,11 +385,14 @@ def compare(
     from policygraph.compare import compare as make
 
     loss = loss_option(epsilon, rho, delta, default="1")
-    read, query = one_query(file)
     if plot is not None:
         from policygraph.pictures import check_picture
 
         check_picture(plot)
+    if synthetic:
+        _show(_compared_graphs(file, data, synthetic), plot, as_json)
+        return
+    read, query = one_query(file)
     counts: Any = None
     if data is not None:
         typer.echo(PUBLIC_ONLY, err=True)
@@ -507,6 +515,40 @@ def attack(
             progress=tell,
         )
     _show(made, plot, as_json)
+
+
+def _compared_graphs(file: str, data: str | None, synthetic: list[Path]) -> Any:
+    """Synthetic graphs beside the network they were made from, and beside a random one with its degrees."""
+    from policygraph.api import read_data
+    from policygraph.estimation.networks import compare_graphs
+    from policygraph.estimation.networks.synthetic import graph_of_edges
+    from policygraph.files import load
+    from policygraph.model.domain import Network
+
+    read = load(file)
+    network = read.policy.domain
+    if data is None or not isinstance(network, Network):
+        raise InputError(
+            "--synthetic compares graphs with the network they were made from: expected a policy file with [network], and --data with its edges.",
+            code="compare.synthetic",
+        )
+    typer.echo("This prints statistics of the original network as they are: for the curator alone.", err=True)
+
+    def graph(source: Any, columns: Any, edges: Any) -> Any:
+        cells = read_data(source, read.policy, columns, edges).sparse()[0]
+        tail, head = network.pairs(cells)
+        nodes = network.nodes
+        return graph_of_edges(
+            network, [(nodes[u], nodes[v]) for u, v in zip(tail.tolist(), head.tolist(), strict=True)]
+        )
+
+    with stage("comparing the graphs"):
+        original = graph(data_files(read, data), read.columns, read.edges)
+        return compare_graphs(
+            original,
+            {path.stem: graph(str(path), None, None) for path in synthetic},
+            model=True,
+        )
 
 
 def _show(made: Any, plot: Path | None, as_json: bool) -> None:
