@@ -524,10 +524,11 @@ def _compared_graphs(file: str, data: str | None, synthetic: list[Path]) -> Any:
     from policygraph.estimation.networks.synthetic import graph_of_edges
     from policygraph.files import load
     from policygraph.model.domain import Network
+    from policygraph.model.policy import Policy
 
     read = load(file)
-    network = read.policy.domain
-    if data is None or not isinstance(network, Network):
+    policy, network = read.policy, read.policy.domain
+    if data is None or not isinstance(network, Network) or not isinstance(policy, Policy):
         raise InputError(
             "--synthetic compares graphs with the network they were made from: expected a policy file with [network], and --data with its edges.",
             code="compare.synthetic",
@@ -535,7 +536,7 @@ def _compared_graphs(file: str, data: str | None, synthetic: list[Path]) -> Any:
     typer.echo("This prints statistics of the original network as they are: for the curator alone.", err=True)
 
     def graph(source: Any, columns: Any, edges: Any) -> Any:
-        cells = read_data(source, read.policy, columns, edges).sparse()[0]
+        cells = read_data(source, policy, columns, edges).sparse()[0]
         tail, head = network.pairs(cells)
         nodes = network.nodes
         return graph_of_edges(
