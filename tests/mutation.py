@@ -172,6 +172,8 @@ AREAS = {
             "not server and not race and not literal and not layout",
         ),
     ),
+    "check": Area(("policygraph/check.py",), ("tests/sensitivity/test_check.py",)),
+    "verify-units": Area(("policygraph/sensitivity/verify/units.py",), ("tests/model/test_units.py",)),
     "units": Area(
         ("policygraph/curator/counting/units.py", "policygraph/curator/runners/members.py"),
         ("tests/curator/test_units.py",),

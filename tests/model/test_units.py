@@ -242,6 +242,12 @@ def test_a_changed_certificate_is_found_out():
         assert replace(found, **change).verify().failed
     two = Witness.of_tables({}, {0: 2, 1: 1})
     assert replace(found, witness=two, power=Fraction(5), lower_power=Fraction(5)).verify().failed
+    # Three records in one cell are 9 in the square: whoever claims less, without a pair, is found out by the bound alone.
+    crowded = pg.sensitivity(pg.queries.identity(LINE), pg.Unit(RECORDS, "person", 3), norm="l2")
+    assert crowded.power == 9
+    assert [check.name for check in crowded.verify().checks][-1] == "bound"
+    less = replace(crowded, kind="upper", power=Fraction(8), lower_power=Fraction(0), witness=None).verify()
+    assert [check.name for check in less.checks if check.passed is False] == ["bound"]
     line = pg.sensitivity(pg.queries.identity(LINE), pg.Unit(pg.Policy(LINE, graph_of("line")), "person", 1))
     far = Witness.of_tables({0: 1}, {2: 1})
     assert replace(line, witness=far).verify().failed
