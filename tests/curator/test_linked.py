@@ -19,6 +19,7 @@ from policygraph.demo import made_up
 from policygraph.estimation import linked as estimation
 from policygraph.files import dumps, loads
 from tests.broken import linked as broken
+from tests.curator.test_engines import load
 from tests.oracles import linked as oracle
 from tests.oracles.units import place
 
@@ -88,6 +89,26 @@ def test_keys_that_are_numbers_and_texts_are_one():
     policy = pg.LinkedUnit(HOMES)
     counted = [count_linked(each, policy).vector().tolist() for each in (texts, numbers, mixed)]
     assert counted[0] == counted[1] == counted[2]
+
+
+def test_tables_on_a_server_are_counted_as_in_memory(postgres_server):
+    """Rows that fit no cell too; the same rows of a unit are kept, and the requests are one."""
+    tables = tables_of(
+        [(key, value) for key, value in zip(IDS, ["n", "s", "s", "elsewhere"], strict=True)],
+        [(key, age) for key in (*IDS, "1", "1", "é") for age in ("c", "a", "none")],
+    )
+    served = {
+        name: load(postgres_server, name, table, ["text"] * table.num_columns)
+        for name, table in tables.items()
+    }
+    policy = pg.LinkedUnit(HOMES, unknown="drop")
+    here, there = (count_linked(data, policy) for data in (tables, served))
+    assert here.vector().any()
+    assert there.vector().tolist() == here.vector().tolist()
+    assert there.fingerprint == here.fingerprint
+    with pytest.raises(pg.DataError) as refusal:
+        count_linked(served, pg.LinkedUnit(HOMES))
+    assert refusal.value.code == "data.unknown-value"
 
 
 @pytest.mark.parametrize(

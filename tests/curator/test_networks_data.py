@@ -92,7 +92,7 @@ def test_a_large_directed_network_with_public_degrees_is_released_without_a_dens
     assert "out-degree of node 17" in str(caught.value)
 
 
-@pytest.mark.slow(recorded=True)
+@pytest.mark.slow
 def test_a_million_edges(tmp_path: Path) -> None:
     ends, groups = edges(1_000_000), groups_of(10)
     np.savetxt(tmp_path / "edges.txt", ends, fmt="%d")
