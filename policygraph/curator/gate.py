@@ -116,6 +116,8 @@ def sample(ready: Calibrated, data: Data, rng: Rng, n: int) -> Outputs:
 
 def _outputs(ready: Calibrated, data: Data, rng: Rng, n: int) -> Outputs:
     if ready.runner:
+        if isinstance(data, MeasuredCounts) and type(ready) is OnMembers:
+            return sample(ready.inner, data, rng, n)
         if not isinstance(data, Histogram):
             raise _counts_only(ready)
         return _runner(ready.runner).draw(ready, data, rng, n)

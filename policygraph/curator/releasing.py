@@ -23,7 +23,7 @@ from policygraph.logs import Field, event, listening, trace
 from policygraph.mechanisms import MeasuredNoise, Mechanism, choose
 from policygraph.mechanisms.additive import for_loss
 from policygraph.mechanisms.base import Calibrated, check_drawable
-from policygraph.mechanisms.members import for_unit
+from policygraph.mechanisms.members import OnMembers, for_unit
 from policygraph.model.families import Families
 from policygraph.model.grouped import Grouped
 from policygraph.model.linked_units import LinkedUnit
@@ -34,7 +34,6 @@ from policygraph.model.queries.base import Query
 from policygraph.model.queries.measures import MeasureQuery
 from policygraph.model.units import Unit
 from policygraph.release.release import Release
-from policygraph.sensitivity.units import check_no_values
 
 ASKED = "Asked for:"
 APART = "This charge is not added to charges"
@@ -270,7 +269,8 @@ def _log(name: str, request: Request, **fields: Field) -> None:
 
 def _check_fits(ready: Calibrated, request: Request) -> None:
     """Refuse a mechanism that was calibrated for something else."""
-    if isinstance(request.query, MeasureQuery) and not isinstance(ready, MeasuredNoise):
+    noise = ready.inner if isinstance(ready, OnMembers) else ready
+    if isinstance(request.query, MeasureQuery) and not isinstance(noise, MeasuredNoise):
         raise InputError(
             f"{ready.mechanism} cannot answer {request.query!r}: expected mechanism None or pg.Measured().",
             code="release.mechanism",
@@ -426,8 +426,6 @@ def find_account(book: Ledger, content: str, name: str | None) -> str:
 def check_arguments(query: Any, policy: Any, ledger: Any) -> None:
     """Refuse arguments of other kinds, such as a query and a policy that are swapped."""
     check_kinds(query, policy, released=True, kinds=(NodePrivacy, Families, Unit, LinkedUnit))
-    if isinstance(policy, Unit):
-        check_no_values(query)
     if ledger is not None and not isinstance(ledger, (Ledger, str, Path)):
         raise InputError(
             f"ledger={ledger!r}: expected the path of a ledger, a Ledger, or None.",

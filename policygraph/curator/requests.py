@@ -27,6 +27,7 @@ from policygraph.curator.counting.reading import Files, are_paths, how_read, is_
 from policygraph.curator.counting.source import Embedded, stamps_of
 from policygraph.curator.counting.source import Source as Records
 from policygraph.curator.counting.tables import count_measure
+from policygraph.curator.counting.units import sum_units
 from policygraph.curator.histogram import DENSE, Data, Histogram, MeasuredCounts, digest
 from policygraph.curator.ledger.accounts import request_fingerprint
 from policygraph.curator.noise.rng import Rng
@@ -42,7 +43,6 @@ from policygraph.model.queries.matrices import MatrixQuery
 from policygraph.model.queries.measures import MeasureQuery
 from policygraph.model.units import Unit
 from policygraph.sensitivity.coupling import CELLS
-from policygraph.sensitivity.units import check_no_values
 
 VERSION = 2
 """Version of what a request is made of; requests of version 1 held the mechanism that was chosen."""
@@ -470,12 +470,12 @@ def read(
         return counted
     if not isinstance(query, MeasureQuery):
         return read_data(data, policy, columns, edges, engine)
-    if isinstance(policy, Unit):
-        # Values are read without a look at whose they are.
-        check_no_values(query)
+    check_records(data, policy)
     if isinstance(data, MeasuredCounts):
         return data
     _check_records(data, policy, edges)
+    if isinstance(policy, Unit):
+        return sum_units(data, policy, query.measure, columns, engine)
     unknown = dict(policy.unknown) if isinstance(policy.unknown, tuple) else policy.unknown
     return count_measure(data, query.domain, query.measure, unknown=unknown, columns=columns, engine=engine)
 

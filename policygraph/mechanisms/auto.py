@@ -110,8 +110,8 @@ def choose(
 def _for_unit(query: Query, policy: Unit, loss: Loss, *, nonnegative: bool) -> Calibrated:
     """Noise on every answer by the certificate of the unit, or what is best for its records at their share of the loss."""
     share = share_of_record(loss, policy.at_most)
-    if nonnegative:
-        return OnMembers(choose(query, policy.records, share, nonnegative=True), policy, loss)
+    if nonnegative or query.needs_values:
+        return OnMembers(choose(query, policy.records, share, nonnegative=nonnegative), policy, loss)
     plain = for_loss(loss).calibrate(query, policy, loss)
     if plain.sensitivity.power == 0:
         return plain

@@ -26,7 +26,7 @@ from policygraph.model.units import Unit
 from policygraph.moves.bracket import Bracket, Witness
 from policygraph.sensitivity.certificate import Sensitivity
 
-__all__ = ["check_no_values", "of_unit", "times_members"]
+__all__ = ["of_unit", "times_members"]
 
 Ints = npt.NDArray[np.int64]
 LISTED = 3_000
@@ -76,33 +76,23 @@ def times_members(
     )
 
 
-def check_no_values(query: Query) -> None:
-    """Refuse values of records under a unit."""
-    if query.needs_values:
-        raise RefusedError(
-            f"{query!r} under a unit: the engine bounds how many records of a unit count, and not what their values sum to. Ask for counts.",
-            code="unit.values",
-        )
-
-
 def of_unit(query: Query, policy: Unit, one: Sensitivity, effort: Effort) -> Sensitivity:
     """The sensitivity for a unit, from the certificate of a record under :attr:`Unit.moves_of_records`.
 
     Raises
     ------
     RefusedError
-        For values of records, and for numbers that are not linear in the counts.
+        For numbers that are not linear in the counts.
     """
     if isinstance(query, NonlinearQuery):
         raise RefusedError(
             f"{query!r} under a unit: what several records do to it together is not what one does, several times. Ask for counts.",
             code="unit.query",
         )
-    check_no_values(query)
     k, c = policy.at_most, policy.cap
     whole = f"{k} records of one {policy.column} make this step together"
     valued = policy.system.has_values
-    if c == k or not one.power:
+    if c == k or not one.power or query.needs_values:
         copies = None if valued else c
         return times_members(one, policy, copies, f"times {k} for a unit", whole)
     found = _bracket(query, policy, one, effort)

@@ -31,7 +31,7 @@ from policygraph.curator.counting.engines import compiled
 from policygraph.curator.counting.linked import count_linked
 from policygraph.curator.counting.opening import open_source
 from policygraph.curator.counting.tables import count_measure
-from policygraph.curator.counting.units import count_units
+from policygraph.curator.counting.units import count_units, sum_units
 from policygraph.curator.histogram import Histogram
 from policygraph.curator.requests import Request
 from policygraph.errors import DataError, InputError
@@ -1143,3 +1143,23 @@ def test_linked_tables_are_counted_alike(postgres_server: Postgres, spark: Any) 
     found = [count_linked(each, policy) for each in (tables, there, frames)]
     assert len({made.fingerprint for made in found}) == 1
     assert len({made.vector().tobytes() for made in found}) == 1
+
+
+def test_sums_of_units_are_counted_alike(postgres_server: Postgres, spark: Any) -> None:
+    rng = random.Random(3)
+    table = pa.table(
+        {
+            "person": [rng.randrange(6) for _ in range(80)],
+            "shop": [rng.choice("abc") for _ in range(80)],
+            "paid": [rng.randrange(-5, 30) for _ in range(80)],
+        }
+    )
+    shops = pg.Domain({"shop": ["a", "b", "c"]})
+    address = load(postgres_server, "paid", table, ["bigint", "text", "integer"])
+    for unit in (pg.Unit(pg.Policy(shops), "person", 3), pg.Unit(pg.Policy(shops), "person", 5, 2)):
+        made = [
+            sum_units(given, unit, pg.Measure("paid", 0, 20))
+            for given in (table, address, framed(spark, table))
+        ]
+        assert len({each.vector().tobytes() for each in made}) == 1
+        assert len({each.sums(["shop"]).tobytes() for each in made}) == 1

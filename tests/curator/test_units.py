@@ -405,13 +405,112 @@ def test_a_list_of_texts_names_no_unit():
     assert refusal.value.code == "unit.type"
 
 
-def test_values_of_records_are_never_read_under_a_unit():
-    pay = pg.queries.sums(SHOPS, [["shop"]], pg.Measure("pay", 0, 10, unit=1))
-    paid = pa.table({"person": ["ann"] * 9, "shop": ["a"] * 9, "hour": [0] * 9, "pay": [10.0] * 9})
-    for mechanism in (None, pg.Measured(), pg.Laplace()):
-        with pytest.raises(pg.RefusedError) as refusal:
-            pg.release(pay, people(2), paid, epsilon=1, mechanism=mechanism)
-        assert refusal.value.code == "unit.values"
-    with pytest.raises(pg.RefusedError) as refusal:
-        read(paid, pay, people(2))
-    assert refusal.value.code == "unit.values"
+PAY = pg.Measure("pay", 0, 10, missing="drop")
+
+
+def paid_of(rows):
+    made = table_of([row[:3] for row in rows])
+    return made.append_column("pay", pa.array([row[3] for row in rows], pa.int64()))
+
+
+def literal_sums(rows, unit):
+    """Counts and sums of what is kept, straight from the definition: records of one cell in an order that mixes their values, then all of the unit."""
+    key = hashlib.sha256(f"policygraph unit {unit.fingerprint}".encode()).hexdigest()
+    counts, sums = [0] * SHOPS.size, [0] * SHOPS.size
+    for person in {row[0] for row in rows}:
+        words = [
+            int(hashlib.md5(f"{key}:{person}".encode()).hexdigest()[at : at + 8], 16) for at in (0, 8, 16, 24)
+        ]
+        own = {}
+        for who, shop, hour, pay in rows:
+            if who == person and shop != "?" and pay is not None:
+                own.setdefault("abc".index(shop) * 2 + hour, []).append(min(max(pay, 0), 10))
+        records = []
+        for cell, values in own.items():
+            mixed = sorted(
+                values, key=lambda y: ((words[1] * y + words[3]) * y + words[2]) % oracle.PRIME * 100 + y
+            )
+            records += [
+                (oracle.place(key, person, cell, j, unit.cap), cell, j, y)
+                for j, y in enumerate(mixed[: unit.cap])
+            ]
+        for _, cell, _, y in sorted(records)[: unit.at_most]:
+            counts[cell] += 1
+            sums[cell] += y
+    return counts, sums
+
+
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.sampled_from(["ann", "bob", "é"]),
+            st.sampled_from(["a", "b", "?"]),
+            st.integers(0, 1),
+            st.one_of(st.none(), st.integers(-3, 14)),
+        ),
+        max_size=25,
+    ),
+    most=st.integers(1, 4),
+    data=st.data(),
+)
+@settings(max_examples=25)
+def test_sums_are_of_the_records_of_each_unit_that_count(rows, most, data):
+    unit = people(most, data.draw(st.one_of(st.none(), st.integers(1, most))))
+    made = units.sum_units(paid_of(rows), unit, PAY)
+    counts, sums = literal_sums(rows, unit)
+    assert made.vector().tolist() == counts
+    assert made.sums(SHOPS.names).ravel().tolist() == sums
+    # Which records count is the same as where no values are asked for.
+    known = [row for row in rows if row[3] is not None]
+    assert units.count_units(paid_of(known), unit).vector().tolist() == counts
+
+
+def test_sums_and_averages_are_released_under_a_unit(tmp_path):
+    rows = [("ann", "a", 0, 10)] * 9 + [("bob", "b", 1, 3), ("cyd", "c", 0, 500)]
+    for make in (pg.queries.sums, pg.queries.averages):
+        query = make(SHOPS, [["shop"], []], PAY)
+        for norm in ("l1", "l2"):
+            found = pg.sensitivity(query, people(3), norm=norm)
+            single = pg.sensitivity(query, pg.Policy(SHOPS, unknown="drop"), norm=norm)
+            assert found.power == single.power * (3 if norm == "l1" else 9)
+            assert found.exact
+            assert found.verify().ok
+            few = pg.sensitivity(query, people(3, 1), norm=norm)
+            assert (few.power, few.lower_power) == (found.power, single.power)
+            assert not few.verify().failed
+        for mechanism in (None, pg.Measured()):
+            made = pg.release(
+                query,
+                people(3),
+                paid_of(rows),
+                epsilon=1000,
+                ledger=tmp_path / "budget.db",
+                mechanism=mechanism,
+            )
+            assert made.record["unit"]["at_most"] == 3
+            if make is pg.queries.sums:
+                assert [abs(x - y) < 9 for x, y in zip(made.values(0), [30, 3, 10], strict=True)] == [
+                    True
+                ] * 3
+
+
+def test_sums_under_a_unit_need_records_and_values():
+    query = pg.queries.sums(SHOPS, [["shop"]], pg.Measure("pay", 0, 10))
+    with pytest.raises(pg.DataError) as refusal:
+        read(paid_of([("ann", "a", 0, None)]), query, people(2))
+    assert refusal.value.code == "measure.no-value"
+    with pytest.raises(pg.InputError) as refusal:
+        read(units.sum_units(paid_of([("ann", "a", 0, 1)]), people(2), PAY), query, people(2))
+    assert refusal.value.code == "unit.counts"
+    with pytest.raises(pg.DataError) as refusal:
+        read(paid_of([("ann", "?", 0, 1)]), query, people(2, unknown="error"))
+    assert refusal.value.code == "data.unknown-value"
+    line = pg.PolicyGraph.product(SHOPS, {"shop": "line"})
+    with pytest.raises(pg.DataError) as refusal:
+        read(paid_of([("ann", "a", 0, 1)] * 3), query, people(2, graph=line))
+    assert refusal.value.code == "unit.too-many"
+    assert read(paid_of([("ann", "a", 0, 1)] * 2), query, people(2, graph=line)).sums(["shop"]).tolist() == [
+        2,
+        0,
+        0,
+    ]

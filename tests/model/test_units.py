@@ -197,7 +197,6 @@ RECORDS = pg.Policy(LINE)
         (lambda: pg.Unit(pg.Policy(LINE, graph_of("line"), [pg.count({"r": [0]})]), "person", 2), "unit.facts"),
         (lambda: pg.Policy.from_spec(pg.Unit(RECORDS, "person", 2).to_spec()), "policy.unit"),
         (lambda: pg.Unit(RECORDS, "person", 2).moves(), "unit.records"),
-        (lambda: pg.sensitivity(pg.queries.sums(LINE, [["r"]], pg.Measure("income", 0, 9)), pg.Unit(RECORDS, "person", 2)), "unit.values"),
     ],
 )  # fmt: skip
 def test_what_is_no_unit_is_told(make, code):

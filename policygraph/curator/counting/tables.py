@@ -219,12 +219,19 @@ class Tally:
         return plain(sql.name(column), kind)[0]
 
     def coded(
-        self, *, group: bool, values: bool = False, names: tuple[str, ...] | None = None, beside: str = ""
+        self,
+        *,
+        group: bool,
+        values: bool = False,
+        names: tuple[str, ...] | None = None,
+        beside: str = "",
+        level: str = "",
     ) -> str:
-        """SELECT of n (how many rows), c0, c1, ... (positions of labels, NULL for none) and, if asked, v0, v1, ... and ``beside`` as u."""
+        """SELECT of n (how many rows), c0, c1, ... (positions of labels, NULL for none) and, if asked, v0, v1, ..., ``beside`` as u and ``level`` as y."""
         used = [(i, name) for i, name in enumerate(self.domain.names) if names is None or name in names]
         raw = [f"{self.value(name)} AS v{i}" for i, name in used]
         raw += [f"{beside} AS u"] if beside else []
+        raw += [f"{level} AS y"] if level else []
         inner = f"SELECT {', '.join(raw)} FROM {TABLE}"
         many = "r.n AS n, "
         if group:
@@ -242,6 +249,7 @@ class Tally:
         inner = self._with_made(inner, [name for _, name in used])
         also = "".join(f", r.v{i} AS v{i}" for i, _ in used) if values else ""
         also += ", r.u AS u" if beside else ""
+        also += ", r.y AS y" if level else ""
         return f"SELECT {many}{', '.join(codes)}{also} FROM ({inner}) AS r {' '.join(joins)}"
 
     def _with_made(self, inner: str, names: Sequence[str]) -> str:
@@ -480,7 +488,7 @@ def count_measure(
         named(name)
     source = open_source(data, engine)
     tally = _SumTally(source, domain, find_columns(source, domain, columns), others)
-    column, kind = _find_measure(source, measure)
+    column, kind = find_measure(source, measure)
     tally.level = level_sql(sql.name(column), kind, measure, tally.dialect)
     fingerprint = source.fingerprint() if name is None else named(name)
     whole, totals, missed, empty = tally.both(domain.names if domain.size <= DENSE else ())
@@ -488,12 +496,7 @@ def count_measure(
     if missed and unknown != "drop":
         raise tally.misfit(rows + missed + empty, missed)
     if empty and measure.missing != "drop":
-        raise DataError(
-            f"{source.label}: {empty:,} of {rows + missed + empty:,} records have no number in {measure.column!r}. Give the measure a rule: "
-            "missing='drop' leaves such records out, missing=0 counts them with 0.",
-            code="measure.no-value",
-            rows=empty,
-        )
+        raise no_value(source, measure, empty, rows + missed + empty)
     tally.check_none_lost(rows + missed + empty)
     check_sums(rows, measure)
     dropped = missed + empty
@@ -504,6 +507,16 @@ def count_measure(
         domain, fingerprint, rows, dropped, _tally=lambda sets: [tally.both(some)[0] for some in sets]
     )
     return MeasuredCounts(counts, measure, None, lambda some: tally.both(some)[1])
+
+
+def no_value(source: Source, measure: Measure, empty: int, rows: int) -> DataError:
+    """The error for records without a number, where the measure has no rule for them."""
+    return DataError(
+        f"{source.label}: {empty:,} of {rows:,} records have no number in {measure.column!r}. Give the measure a rule: "
+        "missing='drop' leaves such records out, missing=0 counts them with 0.",
+        code="measure.no-value",
+        rows=empty,
+    )
 
 
 class _SumTally(Tally):
@@ -551,7 +564,8 @@ class _SumTally(Tally):
         return many, totals, missed, empty
 
 
-def _find_measure(source: Source, measure: Measure) -> tuple[str, str]:
+def find_measure(source: Source, measure: Measure) -> tuple[str, str]:
+    """Engine name and type of the column of a measure."""
     matches = [(at, kind) for shown, at, kind in source.columns if shown == measure.column]
     if len(matches) != 1:
         given = ", ".join(repr(shown) for shown, _, _ in source.columns[:12])

@@ -19,11 +19,21 @@ from policygraph.curator.counting import sql
 from policygraph.curator.counting.opening import open_source
 from policygraph.curator.counting.parts import CountedPart, histogram_of
 from policygraph.curator.counting.source import TABLE, Source
-from policygraph.curator.counting.tables import Tally, count_cells, find_columns, position, read_rule
+from policygraph.curator.counting.tables import (
+    Tally,
+    count_cells,
+    find_columns,
+    find_measure,
+    level_sql,
+    no_value,
+    position,
+    read_rule,
+)
 from policygraph.curator.counting.values import WHOLE, family, plain
-from policygraph.curator.histogram import Histogram, Ints
+from policygraph.curator.histogram import DENSE, Histogram, Ints, MeasuredCounts, check_sums
 from policygraph.errors import DataError, RefusedError
 from policygraph.model.domain import Domain
+from policygraph.model.measure import Measure
 from policygraph.model.units import Unit
 
 PRIME = 2**31 - 1
@@ -93,6 +103,69 @@ def count_units(
     return bounded_counts
 
 
+def sum_units(
+    data: Any,
+    policy: Unit,
+    measure: Measure,
+    columns: Mapping[str, str] | None = None,
+    engine: Any = None,
+) -> MeasuredCounts:
+    """Count the records of a table into cells and sum a measure over them, of each unit at most so many records.
+
+    Raises
+    ------
+    DataError
+        As :func:`count_units` and :func:`~policygraph.curator.counting.tables.count_measure`.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> from policygraph.model.policy import Policy
+    >>> visits = pyarrow.table({"person": [1, 1, 1, 2], "shop": [0, 0, 0, 1], "paid": [7, 7, 7, 99]})
+    >>> shops = Unit(Policy(Domain({"shop": 2})), "person", at_most=2)
+    >>> sum_units(visits, shops, Measure("paid", 0, 50)).sums(["shop"]).tolist()
+    [14, 50]
+    """
+    domain = policy.domain
+    if not isinstance(domain, Domain) or domain.size > DENSE or policy.cap > MOST:
+        raise RefusedError(
+            f"sums of a unit over {domain.size:,} cells with up to {policy.cap:,} records in one of them: expected at most {DENSE:,} cells, and {MOST:,} records in one. Lower at_most or per_cell.",
+            code="unit.too-large",
+        )
+    unknown = dict(policy.unknown) if isinstance(policy.unknown, tuple) else policy.unknown
+    source = open_source(data, engine)
+    found = find_columns(source, domain, columns)
+    tally = Tally(source, domain, found, read_rule(domain, unknown))
+    amount, kind = find_measure(source, measure)
+    level = level_sql(sql.name(amount), kind, measure, tally.dialect)
+    column, kind = unit_column(source, policy.column, found)
+    value, kind = plain(sql.name(column), kind)
+    if source.textual:
+        value = f"nullif({value}, '')"
+    bounded = Bounded(tally, policy, value, kind, level)
+    bounded.check_present()
+    if not policy.enforced:
+        bounded.check_bounds()
+    [(rows, missed, empty)] = source.rows_of(
+        "SELECT count(*), count(CASE WHEN cell IS NULL THEN 1 END), count(CASE WHEN NOT cell IS NULL AND y IS NULL THEN 1 END) "
+        f"FROM ({bounded.cells()}) AS s"
+    )
+    tally.check_none_lost(int(rows))
+    if missed and unknown != "drop":
+        raise tally.misfit(int(rows), int(missed))
+    if empty and measure.missing != "drop":
+        raise no_value(source, measure, int(empty), int(rows))
+    fingerprint = source.fingerprint()
+    whole, totals = (np.zeros(domain.size, dtype=np.int64) for _ in range(2))
+    for batch in source.run(bounded.sums(measure)):
+        np.add.at(whole, batch["cell"].astype(np.int64), batch["n"].astype(np.int64))
+        np.add.at(totals, batch["cell"].astype(np.int64), batch["total"].astype(np.int64))
+    check_sums(int(whole.sum()), measure)
+    # What drops records before the bound is a rule for each by itself; how many the bound leaves out is computed nowhere.
+    counts = Histogram.checked(domain, whole, fingerprint, int(missed) + int(empty))
+    return MeasuredCounts(counts, measure, totals)
+
+
 def unit_column(source: Source, name: str, attributes: Mapping[str, tuple[str, str]]) -> tuple[str, str]:
     """Engine name and type of the column of the unit."""
     matches = [(at, kind) for shown, at, kind in source.columns if shown == name]
@@ -125,17 +198,18 @@ def unit_column(source: Source, name: str, attributes: Mapping[str, tuple[str, s
 class Bounded:
     """A source, the way from its columns to cells, and whose each record is."""
 
-    def __init__(self, tally: Tally, policy: Unit, value: str, kind: str) -> None:
+    def __init__(self, tally: Tally, policy: Unit, value: str, kind: str, level: str = "") -> None:
         self.tally, self.policy, self.value, self.kind = tally, policy, value, kind
+        self.level = level
         self.source, self.dialect = tally.source, tally.dialect
         self.key = hashlib.sha256(f"policygraph unit {policy.fingerprint}".encode()).hexdigest()
 
     def cells(self) -> str:
-        """SELECT of u, whose record it is, and cell, NULL where it does not fit the domain."""
+        """SELECT of u, whose record it is, cell, NULL where it does not fit the domain, and of a measure its level y."""
         domain = self.tally.domain
         strange = " OR ".join(f"c{i} IS NULL" for i in range(len(domain.names)))
-        coded = self.tally.coded(group=False, beside=self.value)
-        return f"SELECT u, CASE WHEN {strange} THEN NULL ELSE {position(domain, domain, wide=domain.size >= 1 << 31)} END AS cell FROM ({coded}) AS s"
+        coded = self.tally.coded(group=False, beside=self.value, level=self.level)
+        return f"SELECT u, {'y, ' if self.level else ''}CASE WHEN {strange} THEN NULL ELSE {position(domain, domain, wide=domain.size >= 1 << 31)} END AS cell FROM ({coded}) AS s"
 
     def check_present(self) -> None:
         """Refuse records of which nobody can say whose they are."""
@@ -154,7 +228,8 @@ class Bounded:
         )
 
     def _counted(self) -> str:
-        kept = f"SELECT u, cell FROM ({self.cells()}) AS s WHERE NOT cell IS NULL"
+        here = " AND NOT y IS NULL" if self.level else ""
+        kept = f"SELECT u, cell FROM ({self.cells()}) AS s WHERE NOT cell IS NULL{here}"
         return f"SELECT u, cell, count(*) AS n FROM ({kept}) AS t GROUP BY u, cell"
 
     def check_bounds(self) -> None:
@@ -191,20 +266,46 @@ class Bounded:
             many.append(batch["n"].astype(np.int64))
         return np.concatenate(out), np.concatenate(many), missed
 
+    def _words(self) -> str:
+        """Four numbers of each unit, w0 to w3, from the key and its name."""
+        text = f"{sql.literal(self.key + ':')} || {self.dialect.text('u', self.kind)}"
+        return ", ".join(
+            f"{self.dialect.digest_word(text, 1 + 8 * at)} % {PRIME} AS w{at}" for at in range(4)
+        )
+
+    def sums(self, measure: Measure) -> str:
+        """SELECT of cell, n and total, the records that are kept and the sums of their levels.
+
+        Records of one cell are numbered in an order that mixes their levels, so that small values are kept no more often than large ones; those of one level are alike.
+        """
+        cap, most = self.policy.cap, self.policy.at_most
+        fit = f"SELECT u, cell, y FROM ({self.cells()}) AS s WHERE NOT cell IS NULL AND NOT y IS NULL"
+        made = f"SELECT u, cell, y, (y - {sql.literal(measure.lowest)}) % {PRIME} AS z, {self._words()} FROM ({fit}) AS c"
+        mixed = f"SELECT u, cell, y, w0, w1, w2, w3, (((w1 * z + w3) % {PRIME}) * z + w2) % {PRIME} AS m FROM ({made}) AS d"
+        numbered = f"SELECT u, cell, y, w0, w1, w2, w3, row_number() OVER (PARTITION BY u, cell ORDER BY m, y) - 1 AS j FROM ({mixed}) AS e"
+        x = f"((CAST(cell AS BIGINT) % {PRIME}) * {cap % PRIME} + j) % {PRIME} AS x"
+        few = f"SELECT u, cell, y, j, w0, w1, w2, w3, {x} FROM ({numbered}) AS f WHERE j < {cap}"
+        valued = f"SELECT u, cell, y, j, {self._place()} AS v FROM ({few}) AS g"
+        placed = f"SELECT cell, y, row_number() OVER (PARTITION BY u ORDER BY v, cell, j) AS place FROM ({valued}) AS h"
+        return f"SELECT cell, count(*) AS n, CAST(sum(y) AS BIGINT) AS total FROM ({placed}) AS i WHERE place <= {most} GROUP BY cell"
+
+    def _place(self) -> str:
+        """SQL of the place of a record in the order of its unit: a polynomial of degree 3 at x."""
+        value = "w0"
+        for at in (1, 2, 3):
+            value = f"(({value} * x + w{at}) % {PRIME})"
+        return value
+
     def statement(self) -> str:
         """SELECT of cell and n, the records that are kept."""
         policy, dialect = self.policy, self.dialect
         cap, most = policy.cap, policy.at_most
         numbers = dialect.labels(range(cap), "BIGINT", range(cap))
         copies = f"SELECT s.u AS u, s.cell AS cell, numbers.code AS j FROM ({self._counted()}) AS s JOIN ({numbers}) AS numbers ON numbers.code < s.n"
-        text = f"{sql.literal(self.key + ':')} || {dialect.text('u', self.kind)}"
-        words = ", ".join(f"{dialect.digest_word(text, 1 + 8 * at)} % {PRIME} AS w{at}" for at in range(4))
+        words = self._words()
         x = f"((CAST(cell AS BIGINT) % {PRIME}) * {cap % PRIME} + j) % {PRIME} AS x"
         made = f"SELECT u, cell, j, {x}, {words} FROM ({copies}) AS c"
-        value = "w0"
-        for at in (1, 2, 3):
-            value = f"(({value} * x + w{at}) % {PRIME})"
-        valued = f"SELECT u, cell, j, {value} AS v FROM ({made}) AS d"
+        valued = f"SELECT u, cell, j, {self._place()} AS v FROM ({made}) AS d"
         placed = f"SELECT cell, row_number() OVER (PARTITION BY u ORDER BY v, cell, j) AS place FROM ({valued}) AS e"
         return f"SELECT cell, count(*) AS n FROM ({placed}) AS f WHERE place <= {most} GROUP BY cell"
 

@@ -72,6 +72,8 @@ def verify(claim: CertifiedBound) -> Verification:
         What was recomputed and holds, what does not hold, and what was not decided here.
     """
     checks: list[CheckResult] = []
+    if claim.cap is not None and isinstance(claim.query, MeasureQuery):
+        return _of_unit_with_values(claim, claim.cap)
     if claim.cap is not None:
         return of_unit(claim)
     if claim.members > 1:
@@ -112,6 +114,28 @@ def _of_families(claim: CertifiedBound) -> Verification:
     )
     text = f"the counts are {size} times those of one member of each family, which were checked"
     return Verification((CheckResult("families", True, text), *verify(one).checks))
+
+
+def _of_unit_with_values(claim: CertifiedBound, cap: int) -> Verification:
+    """Check a certificate about sums of a unit: as many copies of a pair for a record as a unit may have in one cell, and a bound of as many as it has."""
+    if claim.witness is not None and any(count % cap for table in claim.witness for count in table.values()):
+        text = f"a count is no multiple of {cap}, the records of a unit in one cell"
+        return Verification((CheckResult("units", False, text),))
+    single = claim.witness
+    if single is not None:
+        before, after = ({cell: count // cap for cell, count in table.items()} for table in single)
+        single = (before, after)
+    power = 1 if claim.norm == "l1" else 2
+    one = replace(
+        claim,
+        members=1,
+        cap=None,
+        power=claim.power / claim.members**power,
+        lower_power=claim.lower_power / cap**power,
+        witness=single,
+    )
+    text = f"{claim.members} records of a unit change no more than so many times one, which was checked"
+    return Verification((CheckResult("units", True, text), *verify(one).checks))
 
 
 def _no_witness(lower: Fraction) -> CheckResult:
