@@ -130,6 +130,8 @@ UNTYPED = {
     ("curator/online.py", "OnlineCube"),
     ("curator/requests.py", "request_of"),
     ("demo.py", "_values"),
+    ("networks.py", "_synthesise"),
+    ("networks.py", "synthesise"),
 }
 """Take randomness beside something of any type: data that are handed on to the curator, tables that an audit made up, labels of made-up records."""
 
