@@ -592,6 +592,24 @@ def test_a_stretch_counts_squared_in_rho_and_consent_goes_back_to_the_sum(ledger
     assert ledger.spent(DATA) == Rho(3), "now for pairs that are secret under all three"
 
 
+def test_what_one_team_consents_to_holds_for_the_sums_of_another(ledger):
+    four, eight = thresholds()
+    other = pg.Policy(four.domain, pg.PolicyGraph.partition(four.domain, [range(6), range(6, 12)]))
+    ledger.set_limit(DATA, Epsilon(20), name="people")
+    for team in ("research", "planning"):
+        ledger.set_limit(ledger.open_account(team, inside="people"), Epsilon(10))
+
+    def charge(team, policy, request, **more):
+        told = policy.to_spec()
+        ledger.charge(f"people/{team}", policy.fingerprint, Epsilon(1), request, description=told, **more)
+
+    charge("planning", four, "r1")
+    charge("planning", eight, "r2")
+    assert ledger.spent("people/planning") == Epsilon(3), "the first counts twice"
+    charge("research", other, "r3", compose_policies=True)
+    assert ledger.spent("people/planning") == Epsilon(2), "now for pairs that are secret under all three"
+
+
 @pytest.mark.parametrize("case", ["facts", "domain", "order", "unknown", "cap", "network", "unreadable"])
 def test_no_stretch_is_claimed_where_none_is_proved(tmp_path, case):
     ledger = Ledger(tmp_path / "budget.db")
