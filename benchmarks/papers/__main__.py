@@ -7,20 +7,24 @@ import json
 import os
 import shutil
 import sys
-import time
+import traceback
 from pathlib import Path
+from typing import Any
 
 from benchmarks import record
 from benchmarks.papers import data, page
-from benchmarks.papers.registry import Entry, Result, entries
+from benchmarks.papers.registry import Entry, Result, Row, entries
 
 FOLDER = Path(os.environ.get("BENCHMARK_RESULTS") or record.FOLDER) / "papers"
 
 
-def save(entry: Entry, result: Result, small: bool, folder: Path) -> Path | None:
+def stem(entry: Entry, small: bool) -> str:
+    return f"{entry.name}-small" if small else entry.name
+
+
+def save(entry: Entry, result: Result, small: bool, folder: Path, seconds: float = 0.0) -> Path | None:
     """Write the JSON file of a run, and its picture; return the picture."""
     folder.mkdir(parents=True, exist_ok=True)
-    stem = f"{entry.name}-small" if small else entry.name
     content = {
         "name": entry.name,
         "paper": entry.script.paper,
@@ -28,10 +32,19 @@ def save(entry: Entry, result: Result, small: bool, folder: Path) -> Path | None
         "note": result.note,
         "rows": [{**vars(row), "holds": row.met} for row in result.rows],
         "values": result.values,
+        "processor seconds": round(seconds, 1),
         "versions": record.versions(),
     }
     text = json.dumps(content, indent=1, default=lambda value: value.tolist())
-    (folder / f"{stem}.json").write_text(text + "\n", encoding="utf-8")
+    path = folder / f"{stem(entry, small)}.json"
+    draft = path.with_suffix(".part")
+    draft.write_text(text + "\n", encoding="utf-8")
+    os.replace(draft, path)  # a file that is there is whole, also after a run that was ended
+    return draw(entry, json.loads(text)["values"], path.with_suffix(".png"))
+
+
+def draw(entry: Entry, values: dict[str, Any], path: Path) -> Path | None:
+    """Draw the picture of a script from its values; None where it has none."""
     if entry.plot is None:
         return None
     import matplotlib
@@ -39,11 +52,26 @@ def save(entry: Entry, result: Result, small: bool, folder: Path) -> Path | None
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure = entry.plot(json.loads(text)["values"])
-    path = folder / f"{stem}.png"
+    figure = entry.plot(values)
     figure.savefig(path, dpi=80)
     pyplot.close(figure)
     return path
+
+
+def kept(entry: Entry, small: bool, folder: Path) -> tuple[Result, float] | None:
+    """What an earlier run wrote, and its seconds of processor; None where there is nothing."""
+    path = folder / f"{stem(entry, small)}.json"
+    if not path.exists():
+        return None
+    content = json.loads(path.read_text(encoding="utf-8"))
+    names = Row.__dataclass_fields__
+    rows = [Row(**{key: value for key, value in row.items() if key in names}) for row in content["rows"]]
+    return Result(rows, content["values"], content["note"]), content.get("processor seconds", 0.0)
+
+
+def processor() -> float:
+    """Seconds of processor of this process and of those it has started."""
+    return sum(os.times()[:4])
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -53,6 +81,11 @@ def main(arguments: list[str] | None = None) -> int:
         "--small", action="store_true", help="the setting of the tests: quick, generated data"
     )
     parser.add_argument("--write", action="store_true", help="put rows and pictures into the page")
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="keep what an earlier run has left in the folder, and run the rest",
+    )
     parser.add_argument("--list", action="store_true", help="list the scripts and end")
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the JSON files and pictures")
     chosen = parser.parse_args(arguments)
@@ -73,12 +106,24 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if chosen.write and any(entry.script.needs_data for entry in wanted):
         data.require()
-    missed = 0
+    missed, failed, total = 0, [], 0.0
     for entry in wanted:
-        start = time.perf_counter()
-        result = entry.run(chosen.small)
-        picture = save(entry, result, chosen.small, chosen.out)
-        print(f"{entry.name} ({time.perf_counter() - start:.1f} s)  {result.note}")
+        found = kept(entry, chosen.small, chosen.out) if chosen.resume else None
+        try:
+            if found is not None:
+                result, seconds = found
+                picture = draw(entry, result.values, chosen.out / f"{stem(entry, chosen.small)}.png")
+            else:
+                start = processor()
+                result = entry.run(chosen.small)
+                seconds = processor() - start
+                picture = save(entry, result, chosen.small, chosen.out, seconds)
+        except Exception:  # the others are still run; the command fails at its end
+            traceback.print_exc()
+            failed.append(entry.name)
+            continue
+        total += seconds
+        print(f"{entry.name} ({seconds:.1f} s of processor{', kept' if found else ''})  {result.note}")
         for row in result.rows:
             mark = "  " if row.met else "! "
             print(f"  {mark}{row.place}: {row.what}: published {row.published or '-'}, ours {row.ours}")
@@ -89,9 +134,12 @@ def main(arguments: list[str] | None = None) -> int:
                 page.FIGURES.mkdir(parents=True, exist_ok=True)
                 shutil.copy(picture, page.FIGURES / f"{entry.name}.png")
             page.write(every, {entry.name: page.block(entry, result)})
+    print(f"{len(wanted) - len(failed)} scripts, {total:.0f} s of processor")
     if missed:
         print(f"{missed} rows differ from the paper without a reason")
-    return int(missed > 0)
+    if failed:
+        print(f"failed: {', '.join(failed)}")
+    return int(missed > 0 or bool(failed))
 
 
 if __name__ == "__main__":
