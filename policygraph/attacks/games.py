@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from policygraph.attacks.odds import listed_tables, noisy_numbers
 from policygraph.curator.gate import check, histogram, sample
 from policygraph.curator.noise import SeededRng
 from policygraph.distributions.enclosure import exp_neg
@@ -24,6 +25,7 @@ from policygraph.errors import InputError, RefusedError
 from policygraph.exact import Exact, as_fraction
 from policygraph.mechanisms.base import Calibrated
 from policygraph.mechanisms.exponential.mechanism import TableNoise
+from policygraph.model.grouped import records_of
 from policygraph.model.loss import Epsilon
 
 __all__ = ["Channel", "Discriminant", "Game", "channel", "discriminant", "free_lunch_bound", "game"]
@@ -89,16 +91,10 @@ def channel(ready: Calibrated, tables: Any = None) -> Channel:
     """
     if isinstance(ready, TableNoise):
         return _of_tables(ready, tables)
-    query, noise = ready.measure, ready.noise
-    plain = type(ready).spread is Calibrated.spread and not ready.runner
-    if query is None or not plain or noise.distribution not in (LAPLACE, GAUSSIAN):
-        raise InputError(
-            f"{ready.mechanism} with noise {noise.distribution!r}: expected independent discrete Laplace or Gaussian noise, or the exponential mechanism.",
-            code="attacks.mechanism",
-        )
+    query, noise = noisy_numbers(ready), ready.noise
     if tables is None:
         raise InputError("no tables: expected those whose outputs are compared.", code="attacks.tables")
-    listed = np.stack([ready.policy._table(table) for table in tables])
+    listed = listed_tables(ready, tables)
     answers = np.stack([np.asarray(query.answer(table), dtype=np.int64) for table in listed])
     moved = np.flatnonzero(np.any(answers != answers[0], axis=0))
     if len(moved) > 1:
@@ -112,7 +108,7 @@ def channel(ready: Calibrated, tables: Any = None) -> Channel:
 
 def _of_tables(ready: TableNoise, tables: Any) -> Channel:
     every = ready.graph.tables
-    listed = every if tables is None else np.stack([ready.policy._table(table) for table in tables])
+    listed = every if tables is None else listed_tables(ready, tables)
     places = [ready.places.get(np.ascontiguousarray(table).tobytes()) for table in listed]
     if any(place is None for place in places):
         raise InputError(
@@ -286,7 +282,7 @@ def game(
     >>> abs(played.simulated - float(played.win[0])) < 4 * played.error
     True
     """
-    listed = np.stack([ready.policy._table(table) for table in tables])
+    listed = listed_tables(ready, tables)
     secrets = [secret(table) for table in listed] if callable(secret) else list(secret)
     weights = [Fraction(1)] * len(listed) if prior is None else [as_fraction(p, "prior") for p in prior]
     if len(weights) != len(listed) or len(secrets) != len(listed) or min(weights) < 0 or not any(weights):
@@ -303,9 +299,11 @@ def game(
     groups = [[at for at, mine in enumerate(secrets) if mine == kind] for kind in kinds]
     blind = max(sum((share[at] for at in group), Fraction(0)) for group in groups)
     win = None
+    if not isinstance(ready, TableNoise):
+        noisy_numbers(ready)
     try:
         told = channel(ready, listed)
-    except InputError:
+    except (InputError, RefusedError):
         if not runs:
             raise
         told = None
@@ -361,16 +359,7 @@ def _likelihoods(ready: Calibrated, tables: Ints, outputs: Any) -> Any:
         told = channel(ready, tables)
         place = {name: at for at, name in enumerate(told.outputs)}
         return told.probabilities[:, [place[tuple(row)] for row in np.asarray(outputs).tolist()]]
-    query, noise = ready.measure, ready.noise
-    if (
-        query is None
-        or type(ready).spread is not Calibrated.spread
-        or noise.distribution not in (LAPLACE, GAUSSIAN)
-    ):
-        raise InputError(
-            f"{ready.mechanism} with noise {noise.distribution!r}: expected independent discrete Laplace or Gaussian noise, or the exponential mechanism.",
-            code="attacks.mechanism",
-        )
+    query, noise = noisy_numbers(ready), ready.noise
     off = np.stack([outputs - np.asarray(query.answer(table), dtype=np.int64) for table in tables]).astype(
         np.float64
     )
@@ -572,21 +561,15 @@ def _pairwise(told: Channel, k: int) -> Fraction:
 
 def _spaced(ready: Calibrated, k: int, records: int | None) -> Discriminant:
     """Additive noise: records move from the first cell to another one in k equal steps, and one noisy number tells how many did."""
-    query, noise = ready.measure, ready.noise
+    query, noise = noisy_numbers(ready), ready.noise
     if isinstance(records, bool) or not isinstance(records, int) or records < k - 1:
         raise InputError(
             f"records={records!r}: expected a whole number of at least k - 1 = {k - 1} records, so that k data sets can differ.",
             code="attacks.k",
             value=records,
         )
-    plain = type(ready).spread is Calibrated.spread and not ready.runner
-    if query is None or not plain or noise.distribution not in (LAPLACE, GAUSSIAN):
-        raise InputError(
-            f"{ready.mechanism} with noise {noise.distribution!r}: expected independent discrete Laplace or Gaussian noise, or the exponential mechanism.",
-            code="attacks.mechanism",
-        )
     size = ready.policy.domain.size
-    if size < 2 or ready.policy.constraints:
+    if size < 2 or records_of(ready.policy).constraints:
         raise InputError(
             "records that move between cells: expected two cells at least and no public facts. Give the tables to choose from.",
             code="attacks.tables",
@@ -614,9 +597,11 @@ def _spaced(ready: Calibrated, k: int, records: int | None) -> Discriminant:
     moved = gap * np.arange(k)
     tables[:, 0], tables[:, int(others[column])] = records - moved, moved
     centre = [int(np.asarray(query.answer(table))[row]) for table in tables]
-    sets = tuple((f"{c - half} to {c + half}",) for c in centre)
+    order = np.argsort(centre).tolist()
+    ends = {order[0]: f"at most {centre[order[0]] + half}", order[-1]: f"at least {centre[order[-1]] - half}"}
+    sets = tuple((ends.get(at, f"{c - half} to {c + half}"),) for at, c in enumerate(centre))
     upper = Fraction(1)
-    if noise.distribution == LAPLACE:
+    if noise.distribution == LAPLACE and not ready.exact:
         most = 2 * records * int(query.column_norms(np.arange(min(size, MOST_OUTPUTS)), "l1").max())
         if size <= MOST_OUTPUTS and most / noise.parameter < 80:
             upper = free_lunch_bound(Fraction(most) / noise.parameter, k)[1]

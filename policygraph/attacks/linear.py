@@ -37,7 +37,9 @@ MOST_UNKNOWNS = 4_000
 ROUNDING = 1e-12
 """Entries below this share of the largest are rounding errors."""
 SINGULAR = 1e-10
-"""Information below this share of the largest counts as none: there the answers say nothing."""
+"""Singular values below this share of the largest count as none: there the answers say nothing."""
+BLIND = 1e-8
+"""A cell of which a larger share is unseen cannot be estimated."""
 
 
 @dataclass(frozen=True)
@@ -107,12 +109,13 @@ class Reconstruction:
             ]
             return np.full(len(at), one)
         out = np.zeros(len(at))
-        values, directions = self._information
+        values, directions, scales = self._information
         seen = values > SINGULAR * float(values.max(initial=0.0))
-        where = self._basis[at] @ directions
+        scaled = self._basis[at] / scales
+        where = scaled @ directions
         if seen.any():
-            out = np.square(where[:, seen]) @ (1.0 / values[seen])
-        blind = np.square(where[:, ~seen]).sum(axis=1) > SINGULAR
+            out = np.square(where[:, seen] / values[seen]).sum(axis=1)
+        blind = np.linalg.norm(where[:, ~seen], axis=1) > BLIND * np.linalg.norm(scaled, axis=1)
         out[blind] = np.inf
         return np.asarray(out)
 
@@ -151,10 +154,10 @@ class Reconstruction:
                 )
             matrix = self._matrix(query)
             right += self._basis.T @ (matrix.T @ ((noisy - matrix @ start) / variance))
-        information, directions = self._information
-        seen = information > SINGULAR * float(information.max(initial=0.0))
+        values, directions, scales = self._information
+        seen = values > SINGULAR * float(values.max(initial=0.0))
         along = directions[:, seen]
-        found = along @ ((along.T @ right) / information[seen])
+        found = along @ ((along.T @ (right / scales)) / np.square(values[seen])) / scales
         return np.asarray(start + self._basis @ found)
 
     @property
@@ -294,23 +297,30 @@ class Reconstruction:
         return diags_array(weights) @ matrix
 
     @cached_property
-    def _information(self) -> tuple[Floats, Floats]:
-        """Eigenvalues and eigenvectors of what the answers say about the unknowns."""
+    def _information(self) -> tuple[Floats, Floats, Floats]:
+        """Singular values and right singular vectors of what the answers say about the unknowns, in units of their own; and these units.
+
+        The answers, each divided by its deviation, are kept as a triangle (QR), not as normal equations, and each unknown is measured in how well it is seen: then one that is seen
+        a million times better than another does not hide it.
+        """
         count = self._basis.shape[1]
-        total = np.zeros((count, count))
+        triangle = np.zeros((0, count))
+        whole = not np.any(self._basis % 1)
         for query, variance in zip(self.queries, self.variances, strict=True):
             matrix = self._matrix(query)
             seen = matrix @ self._basis
-            # Where the basis is not of whole numbers, sums that cancel leave rounding errors, which are no information.
-            largest = float(np.abs(matrix.data).max(initial=0.0)) * float(
-                np.abs(self._basis).max(initial=0.0)
-            )
-            seen[np.abs(seen) < ROUNDING * largest] = 0.0
-            total += seen.T @ (seen / (variance[:, None] if np.ndim(variance) else float(variance)))
+            if not whole and matrix.nnz:
+                # Sums of broken numbers that cancel leave rounding errors, which are no information.
+                sizes = np.asarray(abs(matrix).max(axis=1).todense(), dtype=np.float64).reshape(-1, 1)
+                seen[np.abs(seen) < ROUNDING * sizes * float(np.abs(self._basis).max(initial=0.0))] = 0.0
+            seen /= np.sqrt(variance[:, None] if np.ndim(variance) else float(variance))
+            triangle = np.asarray(np.linalg.qr(np.concatenate([triangle, seen]), mode="r"))
         if not count:
-            return np.zeros(0), np.zeros((0, 0))
-        values, directions = np.linalg.eigh(total)
-        return np.asarray(values), np.asarray(directions)
+            return np.zeros(0), np.zeros((0, 0)), np.ones(0)
+        scales = np.linalg.norm(triangle, axis=0)
+        scales[scales == 0.0] = 1.0
+        _, values, turned = np.linalg.svd(triangle / scales)
+        return np.concatenate([values, np.zeros(count - len(values))]), turned.T, scales
 
     def _values(self, facts: Any) -> Floats:
         if facts is not None:

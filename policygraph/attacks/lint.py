@@ -12,18 +12,26 @@ from fractions import Fraction
 from itertools import combinations
 from math import inf, isfinite, sqrt
 from pathlib import Path
+from textwrap import fill, shorten
 from typing import Any
 
 import numpy as np
 
 from policygraph.attacks.linear import reconstruct
-from policygraph.attacks.odds import EffectiveEpsilon, certainty, check_facts, effective_epsilon
+from policygraph.attacks.odds import (
+    EffectiveEpsilon,
+    certainty,
+    check_facts,
+    effective_epsilon,
+    every_change,
+)
 from policygraph.attacks.unstated import CURATOR_ONLY, UnstatedFact, unstated_facts
 from policygraph.distributions.noise import Noise
 from policygraph.effort import SECOND
 from policygraph.errors import InputError, PolicyGraphError
 from policygraph.exact import Exact, show
-from policygraph.model.constraints import Constraint, Cuboid, Degrees, Total
+from policygraph.model.constraints import Constraint, Cuboid, Degrees, StructuralZero, Total
+from policygraph.model.constraints.base import AnyDomain
 from policygraph.model.domain import Network
 from policygraph.model.families import Families
 from policygraph.model.grouped import Grouped, records_of
@@ -45,6 +53,8 @@ MOST_FURTHER = 12
 """Most further tables whose cost is computed."""
 SURE = 0.25
 """A normal error with at most this deviation is below one half in 95 % of cases: then rounding gives the true count."""
+MORE = 0.999
+"""Probabilities from here on are told as more than 99.9 %."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +63,8 @@ class Further:
 
     Attributes
     ----------
-    fact
-        The fact.
+    fact, words
+        The fact, by its name and for people.
     sensitivity
         Of the release under the policy with the fact; None where it could not be computed, with the reason in ``refusal``.
     effective
@@ -64,6 +74,7 @@ class Further:
     """
 
     fact: str
+    words: str
     sensitivity: Sensitivity | None
     effective: Fraction | None
     noise: Fraction | None
@@ -84,21 +95,23 @@ class Further:
     def __str__(self) -> str:
         found = self.sensitivity
         if found is None:
-            return f"{self.fact}: {self.refusal}"
+            return f"{self.words}: {self.refusal}"
         if not found.power:
-            return f"{self.fact}: it would determine all that is released"
+            return f"{self.words}: they would determine all that is released"
         told = (
             ""
             if self.effective is None
-            else f"; a plain release would lose {'' if found.exact else 'up to '}epsilon = {show(self.effective)}"
+            else f"; a plain release would lose {'' if found.exact else 'up to '}epsilon = {_number(self.effective)}"
         )
         if self.noise is None:
-            return f"{self.fact}: needs noise where none is needed now{told}"
+            return f"{self.words}: need noise where none is needed now{told}"
         if not found.exact:
-            least = f"{float(self.noise * found.lower / found.value):.3g} to" if found.lower else "at most"
-            return f"{self.fact}: needs {least} {float(self.noise):.3g} times the noise of now{told}"
-        cost = "the same noise" if self.noise == 1 else f"{float(self.noise):.3g} times the noise of now"
-        return f"{self.fact}: needs {cost}{told}"
+            least = (
+                f"{_short(float(self.noise * found.lower / found.value))} to" if found.lower else "at most"
+            )
+            return f"{self.words}: {least} {_short(float(self.noise))} times the noise of now{told}"
+        cost = "the same noise" if self.noise == 1 else f"{_short(float(self.noise))} times the noise of now"
+        return f"{self.words}: {cost}{told}"
 
 
 @dataclass(frozen=True)
@@ -141,8 +154,8 @@ class Attack:
 
     @property
     def pair(self) -> dict[str, Any] | None:
-        """The two data sets that the release must not tell apart and a plain one does; None where nothing can change."""
-        found = self.losses.known.witness
+        """The two data sets that a plain release tells apart; None where nothing can change. The policy hides them from each other, unless it hides fewer changes than the facts leave."""
+        found = self._shown.witness
         if found is None:
             return None
 
@@ -151,22 +164,35 @@ class Attack:
 
         return {"before": table(found.before), "after": table(found.after)}
 
+    @property
+    def _shown(self) -> Sensitivity:
+        """The sensitivity whose pair is shown: of all changes that keep the facts, where their largest is known."""
+        losses = self.losses
+        every = losses.every
+        return every if every is not None and every.lower_power > losses.known.lower_power else losses.known
+
     def to_dict(self) -> dict[str, Any]:
         """Plain form."""
         losses = self.losses
+        most, beyond = losses.without_facts, losses.beyond_policy
         made: dict[str, Any] = {
             "epsilon": float(losses.epsilon),
-            "effective_epsilon_without_facts": float(losses.without_facts),
+            "effective_epsilon_without_facts": None if most is None else float(most),
             "effective_epsilon_without_facts_lower": float(losses.without_facts_lower),
             "effective_epsilon": float(losses.with_facts),
             "effective_epsilon_lower": float(losses.with_facts_lower),
+            **(
+                {"effective_epsilon_beyond_policy": None if beyond is None else float(beyond)}
+                if losses.weaker
+                else {}
+            ),
             "exact": losses.exact,
             "certainty_without_facts": certainty(losses.without_facts_lower),
             "certainty": certainty(losses.with_facts),
             "sensitivity_without_facts": float(losses.plain.value),
             "sensitivity": float(losses.known.value),
-            "worst_cell_deviation": self.plain_deviation,
-            "worst_cell_deviation_under_policy": self.policy_deviation,
+            "worst_cell_deviation": _finite(self.plain_deviation),
+            "worst_cell_deviation_under_policy": _finite(self.policy_deviation),
             "worst_cell": None if self.cell is None else list(self.query.cell(self.cell)),
             "known_cells": self.known_cells,
             "pair": self.pair,
@@ -191,36 +217,39 @@ class Attack:
 
     def __str__(self) -> str:
         losses = self.losses
-        word, sure = self._sure()
-        most = "" if losses.exact else "up to "
         lines = [CUT_SHORT] if self.cut_short else []
         lines += [
             f"What somebody learns who knows: {_knowledge(self.policy)}",
             "",
-            f"Plain differential privacy at epsilon = {show(losses.epsilon)} (noise for {_plainly(self.policy)}; facts not considered):",
-            f"  really loses {most}epsilon = {show(losses.without_facts)}"
-            + (f", and at least {show(losses.without_facts_lower)}" if word == "at least " else "")
-            + f": from 50 : 50 this person can become {'at most ' if word == 'at most ' else ''}{_percent(certainty(sure))} sure which of two data sets is the true one."
-            + (" How much of this is really lost was not found." if word == "at most " else ""),
+            f"Plain differential privacy at epsilon = {_number(losses.epsilon)} (noise for {_plainly(self.policy)}; facts not considered):",
+            f"  {self._really()}",
             *self._estimate("  ", self.plain_deviation),
             "",
-            f"Under this policy at epsilon = {show(losses.epsilon)}:",
-            f"  loses at most epsilon = {show(losses.with_facts)}: at most {_percent(certainty(losses.with_facts))} sure.",
+            f"Under this policy at epsilon = {_number(losses.epsilon)}:",
+            *(f"  {line}" for line in self._promise()),
             *self._estimate("  ", self.policy_deviation),
         ]
         if losses.known.power:
             factor = losses.known.value / losses.plain.value if losses.plain.value else Fraction(0)
-            lines.append(f"  The price: {float(factor):.3g} times the noise on each number.")
-        if losses.known.witness is not None:
-            before, after = losses.known.witness.before, losses.known.witness.after
+            lines.append(f"  The price: {_short(float(factor))} times the noise on each number.")
+        shown = self._shown
+        if shown.witness is not None:
+            same = "with the same public facts " if records_of(self.policy).constraints else ""
+            apart = (
+                "that a plain release tells apart" if shown is not losses.known else "that must look alike"
+            )
             lines += [
                 "",
-                f"Two data sets {'with the same public facts ' if records_of(self.policy).constraints else ''}that must look alike:",
-                f"  {losses.known._show_table(before)}",
-                f"  {losses.known._show_table(after)}",
+                f"Two data sets {same}{apart}, all other records being the same:",
+                f"  one with {shown._show_table(shown.witness.before)}",
+                f"  one with {shown._show_table(shown.witness.after)}",
             ]
         if self.known_cells:
-            lines += ["", f"The facts alone determine {self.known_cells:,} cells: no noise protects these."]
+            one = self.known_cells == 1
+            lines += [
+                "",
+                f"The facts alone determine {self.known_cells:,} {'cell' if one else 'cells'}: no noise protects {'it' if one else 'these'}.",
+            ]
         if self.further:
             lines += [
                 "",
@@ -239,16 +268,63 @@ class Attack:
     def _sure(self) -> tuple[str, Fraction]:
         """The loss of a plain release that is told: the true one, what it loses at least, or at most where no pair of data sets was found."""
         losses = self.losses
-        if losses.exact:
+        if losses.exact and losses.without_facts is not None:
             return "", losses.without_facts
-        least = losses.without_facts_lower
-        return ("at least ", least) if least else ("at most ", losses.without_facts)
+        least, most = losses.without_facts_lower, losses.without_facts
+        return ("at least ", least) if least or most is None else ("at most ", most)
+
+    def _really(self) -> str:
+        """What a plain release really loses."""
+        losses = self.losses
+        word, sure = self._sure()
+        most = losses.without_facts
+        if word == "" and not sure:
+            return "loses nothing: the facts leave nothing open that is released."
+        if most is None:
+            told = f"really loses at least epsilon = {_number(sure)}; no bound for all that the facts leave open was found"
+        elif word == "at least ":
+            told = f"really loses up to epsilon = {_number(most)}, and at least {_number(sure)}"
+        else:
+            told = f"really loses {'up to ' if word else ''}epsilon = {_number(most)}"
+        rest = " How much of this is really lost was not found." if word == "at most " else ""
+        return f"{told}: from 50 : 50 this person can become {_certain(sure, most=word == 'at most ')} sure which of two data sets is the true one.{rest}"
+
+    def _promise(self) -> list[str]:
+        """What the release under the policy loses, and what a weaker policy leaves open."""
+        losses = self.losses
+        if losses.known.power:
+            lines = [
+                f"loses at most epsilon = {_number(losses.with_facts)}: {_certain(losses.with_facts, most=True)} sure."
+            ]
+        else:
+            lines = ["no change that the policy hides shows in what is released, so that it gets no noise."]
+        beyond, every = losses.beyond_policy, losses.changes
+        if not losses.weaker or (beyond is not None and beyond <= losses.with_facts):
+            return lines
+        records = records_of(self.policy)
+        hidden = (
+            f"at most {records.at_most_records} record{'s' * (records.at_most_records != 1)} added and as many removed"
+            if records.at_most_records is not None
+            else f"{records.strength} changes only"
+        )
+        if every is None:
+            told = "no bound is known"
+        elif beyond is None:
+            told = "nothing is hidden"
+        else:
+            told = f"it loses {'' if every.exact and losses.known.exact else 'up to '}epsilon = {_number(beyond)}, {_certain(beyond, most=True)} sure"
+        return [
+            *lines,
+            f"It hides less than the facts leave open ({hidden}): between other data sets {told}.",
+        ]
 
     def _estimate(self, indent: str, deviation: float | None) -> list[str]:
         if deviation is None or self.cell is None or not isfinite(deviation):
             return []
         name = ", ".join(str(label) for label in self.query.cell(self.cell))
-        text = f"{indent}The best linear estimate of the count of ({name}) is off by {deviation:.3g} records (standard deviation)"
+        if not deviation:
+            return [f"{indent}The count of ({name}) is released as it is."]
+        text = f"{indent}The best linear estimate of the count of ({name}) is off by {_records(deviation)} (standard deviation)"
         if deviation <= SURE:
             return [f"{text}: rounded, it is the true count in at least 95 of 100 cases."]
         return [f"{text}."]
@@ -271,21 +347,17 @@ class Attack:
         left, right = figure.subplots(1, 2, width_ratios=[1, 1.25])
         losses = self.losses
         told, plain = self._sure()
+        hidden = "\nwhere it hides" if losses.weaker else ""
         bars = [
             ("plain noise,\nas promised", "", "#95a5a6", losses.epsilon),
-            ("plain noise, against\nwho knows the facts", told, red, plain),
-            ("under this policy", "", green, losses.with_facts),
+            ("plain noise, against\nsomebody who\nknows the facts", told, red, plain),
+            (f"under this policy{hidden}", "", green, losses.with_facts),
         ]
         for at, (_, word, colour, loss) in enumerate(bars):
             sure = certainty(loss)
             left.bar(at, 100 * sure - 50, bottom=50, color=colour, width=0.62)
-            left.text(
-                at,
-                100 * sure + 0.8,
-                f"{word}{_percent(sure)}\nε = {show(loss) if len(show(loss)) < 9 else format(float(loss), '.4g')}",
-                ha="center",
-                va="bottom",
-            )
+            text = "more than 99.9 %" if sure >= MORE else f"{word}{_percent(sure)}"
+            left.text(at, 100 * sure + 0.8, f"{text}\nε = {_number(loss)}", ha="center", va="bottom")
         left.set_xticks(range(3), [name for name, *_ in bars])
         left.set_ylim(50, 112)
         left.set_yticks(range(50, 101, 10), [f"{x} %" for x in range(50, 101, 10)])
@@ -296,53 +368,93 @@ class Attack:
             figure.savefig(draft, dpi=150)
 
     def _draw_estimates(self, axes: Any, red: str, green: str) -> None:
-        axes.spines[["top", "right", "left"]].set_visible(False)
-        axes.set_yticks([])
         name = "" if self.cell is None else ", ".join(str(label) for label in self.query.cell(self.cell))
         if not self.plain_deviation or not self.policy_deviation or not isfinite(self.plain_deviation):
-            axes.set_xticks([])
-            axes.text(
-                0.5,
-                0.5,
-                self.note or "the facts leave nothing to estimate",
-                ha="center",
-                va="center",
-                wrap=True,
-            )
+            axes.set_axis_off()
             axes.set_title("How well is a count known?")
+            said = self.note or (
+                f"The count of ({name}) is released as it is."
+                if self.cell is not None
+                else "The facts leave nothing to estimate."
+            )
+            axes.text(0.5, 0.5, fill(said, 56), ha="center", va="center", transform=axes.transAxes)
             return
-        wide = 3.2 * min(max(self.plain_deviation, 1.0) * 4, self.policy_deviation)
-        at = np.linspace(-wide, wide, 1201)
+        axes.spines[["top", "right", "left"]].set_visible(False)
+        axes.set_yticks([])
         for deviation, colour, text in (
-            (self.plain_deviation, red, f"plain noise: off by {self.plain_deviation:.3g}"),
-            (self.policy_deviation, green, f"under this policy: off by {self.policy_deviation:.3g}"),
+            (self.policy_deviation, green, f"under this policy: off by {_records(self.policy_deviation)}"),
+            (self.plain_deviation, red, f"plain noise: off by {_records(self.plain_deviation)}"),
         ):
+            at = np.linspace(-4, 4, 401) * deviation
             height = np.exp(-0.5 * (at / deviation) ** 2)
             axes.fill_between(at, height, color=colour, alpha=0.35, linewidth=0)
             axes.plot(at, height, color=colour, label=text)
-        axes.axvline(0, color="black", linewidth=0.8)
-        axes.set_ylim(0, 1.25)
-        axes.set_xlabel("records off the true count (drawn with a normal shape, equal heights)")
-        axes.set_title(f"How well does the attacker know the count\nof ({name})?")
-        axes.legend(loc="upper right", frameon=False)
+        axes.plot([0, 0], [0, 1.06], color="black", linewidth=0.8, linestyle=":", zorder=0)
+        wide = 3.3 * max(self.plain_deviation, self.policy_deviation)
+        axes.set_xlim(-wide, wide)
+        axes.set_ylim(0, 1.35)
+        axes.set_xlabel("records off the true count (normal shapes, drawn equally high)")
+        axes.set_title(f"How well does the attacker know the count\nof ({shorten(name, 60)})?")
+        axes.legend(loc="upper right", frameon=False, reverse=True)
 
 
 def _knowledge(policy: Policy | Grouped) -> str:
     """What the attacker knows, in words."""
     facts = records_of(policy).constraints
-    words = [describe(fact, policy.domain) for fact in facts[:6]]
+    words = [_in_words(fact, policy.domain) for fact in facts[:6]]
     if isinstance(policy, Families):
         words.insert(0, f"that families of {policy.words} change together")
     elif isinstance(policy, LinkedUnit):
         words = [f"that {policy.step_words}"]
     elif isinstance(policy, Unit):
         words.insert(0, f"that {policy.step_words}")
-    return ", ".join(words) + (f" and {len(facts) - 6} more facts" if len(facts) > 6 else "")
+    return "; ".join(words) + (f"; and {len(facts) - 6} more facts" if len(facts) > 6 else "")
+
+
+def _in_words(fact: Constraint, domain: AnyDomain) -> str:
+    """A fact for people who do not know the words of the field."""
+    if isinstance(fact, Total):
+        return f"the exact number of {'edges' if isinstance(domain, Network) else 'records'}"
+    if isinstance(fact, Cuboid):
+        *first, last = fact.names
+        return f"the exact counts by {', '.join(first)}{' and ' if first else ''}{last}"
+    if isinstance(fact, StructuralZero):
+        count = fact.n_rows(domain)
+        return "that one cell is always empty" if count == 1 else f"that {count:,} cells are always empty"
+    if isinstance(fact, Degrees):
+        return f"the {describe(fact, domain)}"
+    return describe(fact, domain)
 
 
 def _percent(share: float) -> str:
     """A probability for people: never rounded up to certainty."""
-    return f"{100 * share:.1f} %" if share < 0.999 else "more than 99.9 %"
+    return f"{100 * share:.1f} %" if share < MORE else "more than 99.9 %"
+
+
+def _certain(epsilon: Fraction, *, most: bool = False) -> str:
+    """How sure somebody can become who starts from 50 : 50, or at most."""
+    share = certainty(epsilon)
+    return f"{'at most ' if most and share < MORE else ''}{_percent(share)}"
+
+
+def _number(value: Fraction) -> str:
+    """A loss for people: exact where that is short."""
+    exact = show(value)
+    return exact if len(exact) < 9 and "/" not in exact else f"{float(value):.4g}"
+
+
+def _short(value: float) -> str:
+    """A number with three digits, and large ones in full."""
+    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+
+
+def _records(deviation: float) -> str:
+    text = _short(deviation)
+    return f"{text} {'record' if text == '1' else 'records'}"
+
+
+def _finite(deviation: float | None) -> float | None:
+    return None if deviation is None or not isfinite(deviation) else deviation
 
 
 def _plainly(policy: Policy | Grouped) -> str:
@@ -497,7 +609,7 @@ def _further(
     if isinstance(policy, (Unit, LinkedUnit)) or (isinstance(policy, Families) and not policy.exactly):
         return  # no bound is proved for any of them
     for fact in _candidates(now):
-        name = describe(fact, policy.domain)
+        name, words = describe(fact, policy.domain), _in_words(fact, policy.domain)
         tell(f"if {name} were public, too")
         more = Policy(
             policy.domain,
@@ -510,8 +622,8 @@ def _further(
         try:
             found = proved(query, policy.over(more) if isinstance(policy, Grouped) else more, work=EACH)
         except PolicyGraphError as refusal:
-            yield Further(name, None, None, None, str(refusal))
+            yield Further(name, words, None, None, None, str(refusal))
             continue
-        told = EffectiveEpsilon(losses.epsilon, losses.plain, found)
+        told = EffectiveEpsilon(losses.epsilon, losses.plain, found, every_change(query, more, EACH))
         noise = found.value / losses.known.value if losses.known.value else None
-        yield Further(name, found, told.without_facts, noise)
+        yield Further(name, words, found, told.without_facts, noise)

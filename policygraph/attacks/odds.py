@@ -18,10 +18,11 @@ import numpy.typing as npt
 from policygraph.distributions.enclosure import exp_neg, gaussian_weights
 from policygraph.distributions.integers import DiscreteGaussian
 from policygraph.distributions.noise import GAUSSIAN, LAPLACE
-from policygraph.errors import InputError, RefusedError
+from policygraph.errors import InputError, PolicyGraphError, RefusedError
 from policygraph.exact import Exact, as_fraction, show
 from policygraph.mechanisms.base import Calibrated
 from policygraph.mechanisms.exponential.mechanism import list_tables
+from policygraph.model.families import Families
 from policygraph.model.grouped import Grouped, records_of
 from policygraph.model.loss import Epsilon
 from policygraph.model.policy import Policy
@@ -61,25 +62,39 @@ class EffectiveEpsilon:
         Sensitivity without the facts: what the noise of the plain release is scaled to.
     known
         Sensitivity under the facts: what one neighbour step of the policy can change.
+    every
+        For a policy that hides fewer changes than the facts leave (a cap, Markov or positive neighbours): the sensitivity of all of them. None where
+        no bound is known, and for other policies, whose own sensitivity it is.
     """
 
     epsilon: Fraction
     plain: Sensitivity
     known: Sensitivity
+    every: Sensitivity | None = None
 
     @property
-    def without_facts(self) -> Fraction:
-        """The loss of the plain release; exact if both sensitivities are, otherwise at most this."""
-        return self._ratio(self.known.power, self.plain.lower_power)
+    def weaker(self) -> bool:
+        """Whether the policy hides fewer changes than the facts leave. A plain release knows of no such promise, nor do those who know the facts."""
+        return hides_less(self.known.policy)
+
+    @property
+    def changes(self) -> Sensitivity | None:
+        """The sensitivity over all minimal changes that keep the facts; None where no bound is known."""
+        return self.every if self.weaker else self.known
+
+    @property
+    def without_facts(self) -> Fraction | None:
+        """The loss of the plain release; exact if the sensitivities are, otherwise at most this; None where no bound is known."""
+        return None if self.changes is None else self._ratio(self.changes.power, self.plain.lower_power)
 
     @property
     def without_facts_lower(self) -> Fraction:
         """What the pair of the certificate shows at least."""
-        return self._ratio(self.known.lower_power, self.plain.power)
+        return self._ratio(self._least, self.plain.power)
 
     @property
     def with_facts(self) -> Fraction:
-        """The loss of the release under the policy: what it was scaled for, or 0 where the facts determine every answer."""
+        """The loss of the release under the policy: what it was scaled for, or 0 where nothing that the policy hides changes an answer."""
         return self.epsilon if self.known.power else Fraction(0)
 
     @property
@@ -88,9 +103,23 @@ class EffectiveEpsilon:
         return self.epsilon * self.known.lower_power / self.known.power if self.known.power else Fraction(0)
 
     @property
+    def beyond_policy(self) -> Fraction | None:
+        """The loss of the release under a weaker policy between data sets that it does not hide, at most; None where there is no bound: they may be told apart with certainty."""
+        if self.changes is None:
+            return None
+        if not self.changes.power:
+            return Fraction(0)
+        return self.epsilon * self.changes.power / self.known.power if self.known.power else None
+
+    @property
     def exact(self) -> bool:
         """Whether bounds and shown values are the same."""
-        return self.plain.exact and self.known.exact
+        return self.plain.exact and self.known.exact and self.changes is not None and self.changes.exact
+
+    @property
+    def _least(self) -> Fraction:
+        """What a pair of data sets with the same facts is known to change."""
+        return max(self.known.lower_power, self.every.lower_power if self.every else Fraction(0))
 
     def _ratio(self, top: Fraction, bottom: Fraction) -> Fraction:
         if not top:
@@ -103,9 +132,14 @@ class EffectiveEpsilon:
         return self.epsilon * top / bottom
 
     def __str__(self) -> str:
-        sign = "=" if self.exact else "<="
+        most = self.without_facts
+        told = (
+            f">= {show(self.without_facts_lower)}"
+            if most is None
+            else f"{'=' if self.exact else '<='} {show(most)}"
+        )
         return (
-            f"noise for epsilon = {show(self.epsilon)} without the facts: epsilon {sign} {show(self.without_facts)} against somebody who knows them; "
+            f"noise for epsilon = {show(self.epsilon)} without the facts: epsilon {told} against somebody who knows them; "
             f"under the policy: epsilon = {show(self.with_facts)}"
         )
 
@@ -148,16 +182,34 @@ def effective_epsilon(
 
     Notes
     -----
-    Laplace noise of scale s shows a move m of the policy with a log-ratio of up to ||W m||_1 / s, attained at once on all answers, so that the largest
+    Laplace noise of scale s shows a change m of the table with a log-ratio of up to ||W m||_1 / s, attained at once on all answers, so that the largest
     over the moves is Delta / s, where Delta is the sensitivity under the facts. Noise for the plain sensitivity Delta_0 has s = Delta_0 / epsilon. Without the facts
-    means: the same policy graph, or one record more or less where there is none.
+    means: the same policy graph, or one record more or less where there is none. A policy may hide fewer changes than the facts leave (at_most_records, a weaker strength); the
+    loss of the plain release is over all of them.
     """
     level = Epsilon(epsilon).value
     check_facts(policy)
     with shared_proofs():
         plain = proved(query, without_facts(policy), work=work)
         known = proved(query, policy, work=work)
-    return EffectiveEpsilon(level, plain, known)
+        return EffectiveEpsilon(level, plain, known, every_change(query, policy, work))
+
+
+def hides_less(policy: Policy | Grouped) -> bool:
+    """Whether a policy hides fewer changes than its facts leave: only small ones, or those of a weaker strength."""
+    records = records_of(policy)
+    return records.at_most_records is not None or records.strength != "worst-case"
+
+
+def every_change(query: Query, policy: Policy | Grouped, work: int | None = None) -> Sensitivity | None:
+    """The sensitivity over all minimal changes that keep the facts, for a policy that hides fewer; None for others, and where no bound is known."""
+    if not hides_less(policy) or not isinstance(policy, Policy):
+        return None
+    try:
+        whole = Policy(policy.domain, policy.graph, policy.constraints, unknown=policy.unknown)
+        return proved(query, whole, work=work)
+    except PolicyGraphError:
+        return None
 
 
 def check_facts(policy: Any) -> None:
@@ -292,14 +344,8 @@ def log_odds(ready: Calibrated, first: Any, second: Any) -> LogOdds:
     with probabilities 1 / (1 + q), q^j (1 - q) / (1 + q), q^m / (1 + q), where q = exp(-1/s) and ``m = |m_i|``. For Gaussian noise they are (2 m'z + m'm) / (2 sigma^2). Both distributions are convolved in integers that are rounded down, and up.
     What is published is made from the noisy numbers, so that it tells at most this much; and exactly this much where the noisy numbers themselves are published.
     """
-    query, noise = ready.measure, ready.noise
-    plain = type(ready).spread is Calibrated.spread and not ready.runner
-    if query is None or not plain or noise.distribution not in (LAPLACE, GAUSSIAN):
-        raise InputError(
-            f"{ready.mechanism} with noise {noise.distribution!r}: expected independent discrete Laplace or Gaussian noise on each measured number.",
-            code="attacks.mechanism",
-        )
-    one, two = (ready.policy._table(table) for table in (first, second))
+    query, noise = noisy_numbers(ready), ready.noise
+    one, two = listed_tables(ready, [first, second])
     moved = np.abs(
         np.asarray(query.answer(two), dtype=np.int64) - np.asarray(query.answer(one), dtype=np.int64)
     )
@@ -311,6 +357,34 @@ def log_odds(ready: Calibrated, first: Any, second: Any) -> LogOdds:
         made = _product([(_laplace_step(size, noise.parameter), count) for size, count in pairs])
         return LogOdds(1 / noise.parameter, reach, tuple(made[0]), tuple(made[1]), 0)
     return _gaussian_odds(pairs, noise.parameter)
+
+
+def noisy_numbers(ready: Calibrated) -> Query:
+    """What a mechanism measures with independent discrete Laplace or Gaussian noise on each number; others are refused."""
+    query, noise = ready.measure, ready.noise
+    plain = type(ready).spread is Calibrated.spread and not ready.runner
+    if query is None or not plain or noise.distribution not in (LAPLACE, GAUSSIAN):
+        raise InputError(
+            f"{ready.mechanism} with noise {noise.distribution!r}: expected independent discrete Laplace or Gaussian noise on each measured number.",
+            code="attacks.mechanism",
+        )
+    return query
+
+
+def listed_tables(ready: Calibrated, tables: Any) -> Ints:
+    """Tables as rows. Those that differ in what a mechanism publishes without noise are refused: the release tells them apart, whatever the noisy numbers say."""
+    made = [ready.policy._table(table) for table in tables]
+    if not made:
+        raise InputError("no tables: expected at least one that was possible.", code="attacks.tables")
+    for query in ready.exact:
+        first, *others = (np.asarray(query.answer(table)) for table in made)
+        if any(not np.array_equal(first, other) for other in others):
+            raise InputError(
+                f"the tables differ in {query!r}, which {ready.mechanism} publishes without noise because the public facts determine it: they are told apart with certainty. "
+                "Expected tables with the same public facts.",
+                code="attacks.tables",
+            )
+    return np.stack(made)
 
 
 def _check_length(reach: int) -> None:
@@ -435,6 +509,8 @@ def fibre(policy: Policy, limit: int = TABLES) -> Ints:
     small = list_tables(matrix, wanted, presolve_values(matrix, list(wanted), policy.domain.capacity), limit)
     tables = np.zeros((len(small), policy.domain.size), dtype=np.int64)
     tables[:, cells] = small
+    if isinstance(policy, Families) and policy.exactly:
+        return tables[np.all(tables % policy.size == 0, axis=1)]
     return tables
 
 
@@ -506,26 +582,14 @@ def posterior(
     By Bayes' rule; the likelihood of a table x is exp(-||y - W x||_1 / s), or exp(-||y - W x||_2^2 / (2 sigma^2)), times what does not depend on it. Exponents are
     rational and exact, and exponentials are enclosed by integers.
     """
-    query, noise = ready.measure, ready.noise
-    if (
-        query is None
-        or type(ready).spread is not Calibrated.spread
-        or ready.runner
-        or noise.distribution not in (LAPLACE, GAUSSIAN)
-    ):
-        raise InputError(
-            f"{ready.mechanism} with noise {noise.distribution!r}: expected independent discrete Laplace or Gaussian noise on each measured number.",
-            code="attacks.mechanism",
-        )
+    query, noise = noisy_numbers(ready), ready.noise
     seen = np.asarray(output)
     if seen.dtype.kind not in "iu" or seen.shape != (query.height,):
         raise InputError(
             f"an output of shape {seen.shape} and type {seen.dtype}: expected {query.height} whole numbers, as measured.",
             code="attacks.answers",
         )
-    listed = (
-        fibre(ready.policy) if tables is None else np.stack([ready.policy._table(table) for table in tables])
-    )
+    listed = listed_tables(ready, fibre(ready.policy) if tables is None else tables)
     weights = [Fraction(1)] * len(listed) if prior is None else [as_fraction(p, "prior") for p in prior]
     if len(weights) != len(listed) or min(weights) < 0 or not any(weights):
         raise InputError(

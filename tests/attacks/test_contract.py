@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -115,3 +116,68 @@ def test_families_lose_their_size_over_all_pairs(size: int) -> None:
         for members in range(1, size + 1)
     ]
     assert found.without_facts == max(laplace_log_ratio([0] * 3, step, Fraction(1), 1) for step in steps)
+
+
+def worst(policy: pg.Policy, most: int = 2) -> int:
+    """The largest L1 change of the counts between two data sets with the same facts and none between them."""
+    matrix = policy.system.full_rows()[0].toarray().tolist()
+    pairs = fibres.neighbour_pairs(matrix, list(product(range(most), repeat=policy.domain.size)))
+    return max(sum(abs(x - y) for x, y in zip(a, b, strict=True)) for a, b in pairs)
+
+
+WEAKER = [
+    ({"a": 2, "b": 2}, {"at_most_records": 1}, 0),
+    ({"a": 3, "b": 3}, {"at_most_records": 2}, 4),
+    ({"a": 3, "b": 3}, {"at_most_records": 3}, 6),
+    ({"a": 3, "b": 3}, {"strength": "markov"}, 4),
+]
+
+
+@pytest.mark.parametrize(("shape", "promise", "step"), WEAKER)
+def test_a_weaker_promise_does_not_make_plain_noise_look_better(
+    shape, promise, step, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who knows the facts does not care what the policy promises: the loss of a plain release is over all pairs with the same facts."""
+    domain = pg.Domain(shape)
+    policy = pg.Policy(domain, constraints=[pg.Cuboid("a"), pg.Cuboid("b")], **promise)
+    largest = worst(policy)
+    found = pg.attack(pg.queries.identity(domain), policy, 1)
+    losses = found.losses
+    assert losses.exact
+    assert losses.known.value == step
+    assert losses.without_facts == losses.without_facts_lower == largest
+    assert losses.beyond_policy == (Fraction(largest, step) if step else None)
+    before, after = (
+        np.bincount(
+            [row["index"] for row in found.pair[side]],
+            [row["count"] for row in found.pair[side]],
+            domain.size,
+        )
+        for side in ("before", "after")
+    )
+    assert np.abs(before - after).sum() == largest
+    text, said = str(found), "It hides less than the facts leave open"
+    assert (said in text) == (step < largest)
+    assert ("nothing is hidden" in text) == (step == 0)
+    file, picture = tmp_path / "policy.toml", tmp_path / "attack.png"
+    file.write_text(dumps(policy))
+    assert run(["attack", str(file), "--json", "--plot", str(picture)]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["effective_epsilon_without_facts"] == largest
+    assert made["effective_epsilon_beyond_policy"] == (pytest.approx(largest / step) if step else None)
+    assert made["effective_epsilon"] == (1 if step else 0)
+
+
+def test_a_weaker_promise_of_which_no_bound_is_known_says_so() -> None:
+    domain = pg.Domain({"a": 3, "b": 3})
+    policy = pg.Policy(domain, constraints=[pg.Cuboid("a"), pg.Cuboid("b")], at_most_records=2)
+    query = pg.queries.identity(domain)
+    found = pg.attack(query, policy, 1)
+    blind = pg.attacks.EffectiveEpsilon(Fraction(1), found.losses.plain, found.losses.known)
+    assert blind.without_facts is None
+    assert blind.without_facts_lower == 4
+    assert not blind.exact
+    assert ">= 4" in str(blind)
+    page = replace(found, losses=blind)
+    assert "at least epsilon = 4; no bound" in str(page)
+    assert page.to_dict()["effective_epsilon_without_facts"] is None

@@ -202,6 +202,11 @@ def test_the_family_of_example_2_1() -> None:
     assert log_odds(safe, [0, 10], [10, 0]).largest == epsilon
 
 
+def sparse() -> object:
+    """A mechanism that looks at the data before it adds noise."""
+    return pg.Sparse().calibrate(pg.queries.cuboid(COIN, "patient"), pg.Policy(COIN), pg.Epsilon(1))
+
+
 @pytest.mark.parametrize(
     ("make", "code"),
     [
@@ -213,6 +218,8 @@ def test_the_family_of_example_2_1() -> None:
         (lambda r: game(r, [[0, 1]], [1, 2]), "attacks.prior"),
         (lambda r: game(r, [[0, 1]], [1], runs=-1), "attacks.runs"),
         (lambda r: channel(r), "attacks.tables"),
+        (lambda r: game(r, [], []), "attacks.tables"),
+        (lambda r: game(sparse(), [[1, 0], [0, 1]], [0, 1], runs=10), "attacks.mechanism"),
     ],
 )
 def test_bad_input_gets_a_sentence(make, code: str) -> None:
@@ -220,3 +227,26 @@ def test_bad_input_gets_a_sentence(make, code: str) -> None:
     with pytest.raises(pg.InputError) as raised:
         make(ready)
     assert raised.value.code == code
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_sets_of_a_discriminant_have_the_stated_probability(k: int) -> None:
+    """The sets that are named, summed literally: disjoint, and each at least as likely under its data set as stated."""
+    epsilon = Fraction(1, 2)
+    ready = pg.Laplace().calibrate(PATIENTS, pg.Policy(COIN), pg.Epsilon(epsilon))
+    found = discriminant(ready, k, records=8)
+    window = range(-200, 209)
+    owned: set[int] = set()
+    for table, (said,) in zip(found.tables, found.sets, strict=True):
+        word, _, number = said.rpartition(" ")
+        if word in ("at most", "at least"):
+            mine = {o for o in window if (o <= int(number) if word == "at most" else o >= int(number))}
+        else:
+            low, high = said.split(" to ")
+            mine = set(range(int(low), int(high) + 1))
+        assert not mine & owned
+        owned |= mine
+        centre = int(table[1])
+        total = sum(exp(-float(epsilon) * abs(o - centre)) for o in mine)
+        all_of_them = (1 + exp(-float(epsilon))) / (1 - exp(-float(epsilon)))
+        assert total / all_of_them >= float(found.lower) - 1e-12

@@ -148,3 +148,14 @@ def test_too_many_unknowns_are_refused() -> None:
             pg.Policy(domain, constraints=[pg.count({"r": [0, 1]})]), pg.queries.identity(domain), 1.0
         ).variance()
     assert raised.value.code == "attacks.size"
+
+
+def test_an_answer_that_is_seen_much_better_does_not_hide_another() -> None:
+    """One number a million times as large as the other: both cells are known, each as well as its own answer says."""
+    domain = pg.Domain({"a": 3})
+    query = pg.queries.matrix(domain, [[10**6, 0, 0], [0, 1, 0]])
+    found = reconstruct(pg.Policy(domain), query, 2.0)
+    np.testing.assert_allclose(found.variance(), [2e-12, 2.0, np.inf], rtol=1e-9)
+    np.testing.assert_allclose(found.estimate([[3e6, 5.0]]), [3.0, 5.0, 0.0], atol=1e-9)
+    public = pg.Policy(domain, constraints=[pg.Total()])
+    np.testing.assert_allclose(reconstruct(public, query, 2.0).variance(), [2e-12, 2.0, 2.0], rtol=1e-9)

@@ -101,6 +101,30 @@ def test_mechanisms_without_such_noise_are_refused() -> None:
     assert raised.value.code == "attacks.values"
 
 
+@pytest.mark.parametrize("mechanism", [pg.Cube(), pg.Residuals()])
+def test_tables_with_other_published_values_are_no_secret(mechanism: pg.Mechanism) -> None:
+    """A mechanism that repeats public facts without noise tells such tables apart, so that no log-odds of its noise are those of the release."""
+    domain = pg.Domain({"a": 2, "b": 2})
+    policy = pg.Policy(domain, constraints=[pg.Cuboid("a")])
+    ready = mechanism.calibrate(pg.queries.cuboids(domain, [("a",), ("a", "b")]), policy, pg.Epsilon(1))
+    assert log_odds(ready, [2, 0, 1, 1], [1, 1, 1, 1]).largest == 1
+    for ask in (
+        lambda: log_odds(ready, [2, 0, 1, 1], [2, 1, 1, 0]),
+        lambda: posterior(ready, [0] * ready.measure.height, [[2, 0, 1, 1], [2, 1, 1, 0]]),
+        lambda: pg.attacks.game(ready, [[2, 0, 1, 1], [2, 1, 1, 0]], [0, 1], runs=10),
+        lambda: pg.attacks.discriminant(ready, 2, tables=[[2, 0, 1, 1], [2, 1, 1, 0]]),
+    ):
+        with pytest.raises(pg.InputError, match="told apart with certainty") as raised:
+            ask()
+        assert raised.value.code == "attacks.tables"
+
+
+def test_tables_of_families_of_one_size_are_multiples() -> None:
+    domain = pg.Domain({"a": 2})
+    families = pg.Families(pg.Policy(domain, constraints=[pg.Total(equals=6)]), 3, exactly=True)
+    assert fibre(families).tolist() == [[0, 6], [3, 3], [6, 0]]
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_posteriors_are_by_the_rule_of_bayes(data: st.DataObject) -> None:
