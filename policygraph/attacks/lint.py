@@ -42,7 +42,7 @@ from policygraph.model.queries.statistics import NonlinearQuery
 from policygraph.model.system import describe
 from policygraph.model.units import Unit
 from policygraph.output import replacing
-from policygraph.sensitivity.certificate import Sensitivity
+from policygraph.sensitivity.certificate import Sensitivity, Witness
 from policygraph.sensitivity.proofs import CUT_SHORT, proved, shared_proofs
 
 __all__ = ["Attack", "Further", "attack"]
@@ -241,8 +241,7 @@ class Attack:
             lines += [
                 "",
                 f"Two data sets {same}{apart}, all other records being the same:",
-                f"  one with {shown._show_table(shown.witness.before)}",
-                f"  one with {shown._show_table(shown.witness.after)}",
+                *(f"  one with {shown._show_table(rows)}" for rows in _apart(shown.witness)),
             ]
         if self.known_cells:
             one = self.known_cells == 1
@@ -441,6 +440,15 @@ def _number(value: Fraction) -> str:
     """A loss for people: exact where that is short."""
     exact = show(value)
     return exact if len(exact) < 9 and "/" not in exact else f"{float(value):.4g}"
+
+
+def _apart(witness: Witness) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """What each of two data sets has that the other has not."""
+    sides = dict(witness.before), dict(witness.after)
+    return tuple(
+        tuple((cell, count - two.get(cell, 0)) for cell, count in one.items() if count > two.get(cell, 0))
+        for one, two in (sides, sides[::-1])
+    )
 
 
 def _short(value: float) -> str:

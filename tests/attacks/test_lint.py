@@ -136,3 +136,16 @@ def test_a_loss_of_which_no_pair_is_known_is_told_as_at_most() -> None:
     assert "needs 0 to" not in text
     if not losses.exact and not losses.without_facts_lower:
         assert "become at most" in text
+
+
+def test_the_page_shows_only_what_two_data_sets_do_not_share() -> None:
+    """With published values the data sets have many records in common, which say nothing."""
+    domain = pg.Domain({"a": 2, "b": 2})
+    facts = [pg.Cuboid("a", equals=[50, 70]), pg.Cuboid("b", equals=[60, 60])]
+    found = pg.attack(pg.queries.identity(domain), pg.Policy(domain, constraints=facts), 1)
+    lines = str(found).splitlines()
+    at = next(
+        i for i, line in enumerate(lines) if "that must look alike, all other records being the same" in line
+    )
+    assert sorted(lines[at + 1 : at + 3]) == ["  one with (0, 0) (1, 1)", "  one with (0, 1) (1, 0)"]
+    assert {row["count"] for row in found.pair["before"]} != {1}
