@@ -81,6 +81,21 @@ def test_the_command_names_what_it_does_not_know(capsys, tmp_path) -> None:
     assert capsys.readouterr().out.count("\n") == len(ENTRIES)
 
 
+def test_a_run_that_was_ended_is_resumed(tmp_path, capsys) -> None:
+    """What a run left is kept, what it did not reach is run, and the figures are the same."""
+    command = ["--small", "--out", str(tmp_path), "--resume", "blowfish-graphs", "policy-aware-2015"]
+    assert main(command) == 0
+    first = (tmp_path / "policy-aware-2015-small.json").read_text()
+    (tmp_path / "blowfish-graphs-small.json").unlink()
+    capsys.readouterr()
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    assert "processor, kept" in said
+    assert said.count(", kept") == 1
+    assert (tmp_path / "blowfish-graphs-small.json").exists()
+    assert (tmp_path / "policy-aware-2015-small.json").read_text() == first
+
+
 def test_a_row_that_differs_needs_a_reason() -> None:
     assert Row("Lemma 1", "value", "2", "2").met
     assert Row("Lemma 1", "value", "", "3").met
