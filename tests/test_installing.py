@@ -15,6 +15,7 @@ import pyarrow.parquet
 import pytest
 
 import policygraph as pg
+from policygraph.studio import Studio
 from tests.paths import ROOT
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
@@ -48,6 +49,8 @@ def measurement():
         ("psycopg", "postgres", lambda: pg.Ledger("postgresql://localhost/town").datasets()),
         ("pyspark", "spark", lambda: read("people.parquet", engine="spark")),
         ("opendp.prelude", "opendp", measurement),
+        ("uvicorn", "studio", lambda: Studio(Path("budget.db"))),
+        ("starlette", "studio", lambda: Studio(Path("budget.db"))),
     ],
 )
 def test_a_missing_library_is_named_with_its_extra(library, extra, use, monkeypatch, tmp_path):
@@ -68,7 +71,7 @@ def test_every_extra_that_a_text_names_exists():
         for path in texts
         for extra in re.findall(r"policygraph\[(\w+)\]", path.read_text(encoding="utf-8"))
     }
-    assert {"plot", "excel", "postgres", "spark", "opendp"} <= named <= set(EXTRAS)
+    assert {"plot", "excel", "postgres", "spark", "opendp", "studio"} <= named <= set(EXTRAS)
 
 
 def test_the_wheel_has_everything_and_works(tmp_path):

@@ -39,7 +39,7 @@ GROUPS = {
 
 ROOMS = ("queries", "cubes", "networks", "statistics", "attacks", "extend")
 """Modules that the package shows as names."""
-MODULES = ("policygraph.conformance", "policygraph.opendp", "policygraph.check")
+MODULES = ("policygraph.conformance", "policygraph.opendp", "policygraph.studio", "policygraph.check")
 """Public modules beside the package."""
 PLAIN = {"__version__"}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import webbrowser
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,10 @@ def register(app: typer.Typer) -> None:
         short_help="Make up data to try a policy file on.",
         epilog="Example: policygraph demo policies/vaccination.toml --out people.csv",
     )(demo)
+    app.command(
+        short_help="Open a local page to work on, from a data file to a report.",
+        epilog="Example: policygraph studio --ledger budget.db",
+    )(studio)
 
 
 def init(
@@ -60,10 +65,9 @@ def init(
 
     Only columns that you confirm are read. What is taken from the data is marked in the file: a policy file is public.
     """
-    from policygraph.curator.counting.reading import Files, suffix_of
-    from policygraph.curator.profiling import columns_of, each_once, encoding_of, profile_columns
     from policygraph.files import load
-    from policygraph.files.proposal import Attribute, decide, may_count, propose
+    from policygraph.files.beginning import Beginning
+    from policygraph.files.proposal import Attribute
     from policygraph.output import write_all
 
     check_target(out)
@@ -72,22 +76,14 @@ def init(
         for key, value in (("encoding", encoding), ("delimiter", delimiter), ("sheet", sheet))
         if value is not None
     }
-    text = suffix_of(data) in (".csv", ".tsv", ".txt") and os.path.isfile(data)
-    if text and encoding is None and (found := encoding_of(data)) is not None:
-        reading["encoding"] = found
     with stage(f"opening {data}"):
-        source, names = columns_of(Files(data, **reading))
-    attributes: list[Attribute] = []
-    counts: list[str] = []
-    for at, name in enumerate(names):
-        if not yes and not _confirm(f"Read the values of {name!r} ({at + 1} of {len(names)})?"):
-            attributes.append(Attribute(name, "it was not read"))
+        begun = Beginning.of(data, reading)
+    for at, name in enumerate(begun.names):
+        if not yes and not _confirm(f"Read the values of {name!r} ({at + 1} of {len(begun.names)})?"):
+            begun.leave(name, "it was not read")
             continue
-        with stage(f"looking at {name} ({at + 1} of {len(names)})"):
-            [column] = profile_columns(source, [name])
-        if may_count(column) and len(names) > 1:
-            counts.append(name)
-        made = decide(column)
+        with stage(f"looking at {name} ({at + 1} of {len(begun.names)})"):
+            made = begun.look(name)
         if not yes and made.used:
             values: Any = made.labels or made.edges or ()
             shown = ", ".join(map(str, values[:SOME])) + (", ..." if len(values) > SOME else "")
@@ -95,27 +91,10 @@ def init(
                 made = Attribute(name, "it is not wanted")
         elif not yes:
             typer.echo(f"  left out: {made.why}", err=True)
-        attributes.append(made)
-    read = [each.name for each in attributes if each.used and each.name not in counts]
-    if len(counts) == 1 and read and each_once(source, read):
-        raise InputError(
-            f"{data} looks like a table of counts: {counts[0]!r} is a count, and no two rows agree on {', '.join(read[:6])}{', ...' if len(read) > 6 else ''}. Expected one "
-            f"row for each person, since a policy for these rows would hide one row, and not one person. Repeat each row {counts[0]!r} times (in pandas: "
-            f"table.loc[table.index.repeat(table[{counts[0]!r}])]), or release counts in Python: pg.release takes them in the order of the domain. "
-            "If each row is a person all the same, rename that column.",
-            code="init.counts",
-            value=counts[0],
-        )
-    stated = _published(published, attributes, out)
-    try:
-        proposal = propose(attributes, data=Path(data).name, reading=reading, published=stated)
-    except ValueError as cause:
-        raise InputError(
-            f"{data}: {cause}: "
-            + "; ".join(f"{each.name}: {each.why}" for each in attributes)
-            + ". Write a policy file by hand.",
-            code="init.nothing",
-        ) from cause
+        begun.attributes.append(made)
+    begun.check_rows()
+    begun.publish(published, out.parent)
+    proposal, attributes, reading = begun.propose(), begun.attributes, begun.reading
     targets = {out: proposal.text} | {out.parent / name: content for name, content in proposal.lists.items()}
     there = [str(path) for path in targets if os.path.lexists(path)]
     if there and not overwrite:
@@ -149,27 +128,6 @@ def init(
     )
 
 
-def _published(files: list[str], attributes: list[Any], out: Path) -> dict[str, list[str]]:
-    """Take the labels of published tables; the files as the policy file will name them, and the attributes of each."""
-    from policygraph.files.proposal import fitted
-    from policygraph.files.sheets import SheetError, read_head
-
-    stated: dict[str, list[str]] = {}
-    place = {each.name: at for at, each in enumerate(attributes)}
-    for file in files:
-        try:
-            for name, labels in read_head(file, list(place)).items():
-                attributes[place[name]] = fitted(attributes[place[name]], labels, Path(file).name)
-                stated.setdefault(Path(os.path.relpath(file, out.parent)).as_posix(), []).append(name)
-        except (SheetError, ValueError) as cause:
-            raise InputError(
-                f"{file}: {str(cause).removeprefix(f'{file}: ').rstrip('.')}. Correct the file, or state the table in the policy file by hand.",
-                code="init.published",
-                value=file,
-            ) from cause
-    return stated
-
-
 def demo(
     file: str = POLICY_FILE,
     out: Path = typer.Option(..., "--out", help="CSV file to write."),
@@ -188,6 +146,29 @@ def demo(
     with writing(out), replacing(out) as draft:
         csv.write_csv(made, draft)
     typer.echo(f"written: {out}, {made.num_rows:,} made-up records")
+
+
+def studio(
+    port: int = typer.Option(0, "--port", min=0, max=65535, help="Port to listen on; by default a free one."),
+    no_browser: bool = typer.Option(False, "--no-browser", help="Print the address and open no browser."),
+    ledger: Path = typer.Option(
+        Path("budget.db"), "--ledger", help="Budget file that releases are charged to."
+    ),
+) -> None:
+    """Open a local page to work on: choose a file, state what is public, see what it needs, release, read the report.
+
+    It listens on this machine only, at an address with a token, and talks to nothing else. Ctrl-C ends it, and removes what was sent to it; the ledger keeps what was released.
+    """
+    from policygraph.studio import Studio
+
+    check_target(ledger)
+    made = Studio(ledger.absolute(), port)
+    typer.echo(made.address)
+    typer.echo("Ctrl-C ends it.", err=True)
+    sys.stdout.flush()
+    if not no_browser:
+        webbrowser.open(made.address)
+    made.run()
 
 
 def _confirm(question: str) -> bool:

@@ -314,6 +314,8 @@ def propose(
     reading: Mapping[str, Any] | None = None,
     published: Mapping[str, Sequence[str]] | None = None,
     command: str = "policygraph init",
+    public: Sequence[str] = (),
+    whole: bool = False,
 ) -> Proposal:
     """Write a policy file for attributes.
 
@@ -329,6 +331,10 @@ def propose(
         Files of published tables, as the policy file names them, and the attributes of each.
     command
         What made it, for its first line.
+    public
+        Attributes whose counts are published exactly, without a file of them; the values are then those of the data.
+    whole
+        Whether to release the one table of all attributes.
 
     Raises
     ------
@@ -389,9 +395,9 @@ def propose(
             lists[file] = _as_file(each.name, each.labels or ())
             lines.append(f"{key} = {{labels = {_text(file)}{also}}}  # {mark}{each.why}, in {file}")
     lines += _left_out(attributes)
-    lines += _neighbours(used, stated=bool(published))
-    lines += _public(used, published or {})
-    lines += _releases(used)
+    lines += _neighbours(used, stated=bool(published or public))
+    lines += _public(used, published or {}, public)
+    lines += _releases(used, whole=whole)
     lines += _data(used, reading or {})
     return Proposal("\n".join(lines) + "\n", lists, tuple(attributes))
 
@@ -430,12 +436,16 @@ def _neighbours(used: Sequence[Attribute], *, stated: bool) -> list[str]:
     return [*out, "# [neighbours]", '# graph = "full"']
 
 
-def _public(used: Sequence[Attribute], published: Mapping[str, Sequence[str]]) -> list[str]:
-    if published:
+def _public(
+    used: Sequence[Attribute], published: Mapping[str, Sequence[str]], public: Sequence[str] = ()
+) -> list[str]:
+    if published or public:
         out = ["", "# Exact tables that are published already: what they give away is counted in."]
         for file, names in published.items():
             listed = ", ".join(_text(name) for name in names)
             out += ["[[public]]", f"cuboid = [{listed}]", f"equals = {_text(file)}"]
+        for name in public:
+            out += ["[[public]]", f"cuboid = [{_text(name)}]"]
         return out
     few = sorted(used, key=lambda each: -each.size)[:2]
     out = [
@@ -452,7 +462,15 @@ def _public(used: Sequence[Attribute], published: Mapping[str, Sequence[str]]) -
     return [*out, "# [[public]]", "# total = true"]
 
 
-def _releases(used: Sequence[Attribute]) -> list[str]:
+def _releases(used: Sequence[Attribute], *, whole: bool = False) -> list[str]:
+    if whole:
+        listed = ", ".join(_text(each.name) for each in used)
+        return [
+            "",
+            "# What is released, with noise: the table of all attributes.",
+            "[[release]]",
+            f"cuboid = [{listed}]",
+        ]
     pairs = [a.size * b.size for at, a in enumerate(used) for b in used[:at]]
     two = 1 < len(used) <= PAIRED and sum(pairs) <= CELLS
     what = "all tables of one and two attributes" if two else "all tables of one attribute"

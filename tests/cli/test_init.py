@@ -100,7 +100,7 @@ def test_only_confirmed_columns_are_read(tmp_path: Path, monkeypatch: pytest.Mon
         read.extend(names)
         return profile_columns(source, names)
 
-    monkeypatch.setattr("policygraph.curator.profiling.profile_columns", noted)
+    monkeypatch.setattr("policygraph.files.beginning.profile_columns", noted)
     answers = ["n", "y", "y", "y", "n", "y", "y", *["n"] * 5]
     made = CliRunner().invoke(app, ["init", str(data), "--out", str(out)], input="\n".join(answers) + "\n")
     assert made.exit_code == 0, made.output

@@ -1,0 +1,111 @@
+"""The steps from a data file to a proposed policy, as the command ``init`` and the studio take them. Owns :class:`Beginning`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from policygraph.curator.counting.reading import Files, suffix_of
+from policygraph.curator.counting.source import Source
+from policygraph.curator.profiling import columns_of, each_once, encoding_of, profile_columns
+from policygraph.errors import InputError
+from policygraph.files.proposal import Attribute, Proposal, decide, fitted, may_count, propose
+from policygraph.files.sheets import SheetError, read_head
+
+
+@dataclass
+class Beginning:
+    """A data file that is looked at, column by column.
+
+    Attributes
+    ----------
+    data
+        The file, as it was named.
+    reading
+        What is declared about it.
+    names
+        Its columns.
+    attributes
+        What was decided about the columns that were looked at, in order.
+    """
+
+    data: str
+    reading: dict[str, Any]
+    source: Source
+    names: list[str]
+    attributes: list[Attribute] = field(default_factory=list)
+    counts: list[str] = field(default_factory=list)
+    stated: dict[str, list[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, data: str, reading: dict[str, Any]) -> Beginning:
+        """Open a file; the encoding of a text file is found out where nothing is declared."""
+        text = suffix_of(data) in (".csv", ".tsv", ".txt") and os.path.isfile(data)
+        if text and "encoding" not in reading and (found := encoding_of(data)) is not None:
+            reading = {**reading, "encoding": found}
+        source, names = columns_of(Files(data, **reading))
+        return cls(data, reading, source, names)
+
+    def leave(self, name: str, why: str) -> None:
+        """Leave a column unread."""
+        self.attributes.append(Attribute(name, why))
+
+    def look(self, name: str) -> Attribute:
+        """Look at a column and say what it would become."""
+        [column] = profile_columns(self.source, [name])
+        if may_count(column) and len(self.names) > 1:
+            self.counts.append(name)
+        return decide(column)
+
+    def check_rows(self) -> None:
+        """Refuse a file whose rows are cells of a table and not people."""
+        read = [each.name for each in self.attributes if each.used and each.name not in self.counts]
+        if len(self.counts) != 1 or not read or not each_once(self.source, read):
+            return
+        count = self.counts[0]
+        raise InputError(
+            f"{self.data} looks like a table of counts: {count!r} is a count, and no two rows agree on {', '.join(read[:6])}{', ...' if len(read) > 6 else ''}. Expected one "
+            f"row for each person, since a policy for these rows would hide one row, and not one person. Repeat each row {count!r} times (in pandas: "
+            f"table.loc[table.index.repeat(table[{count!r}])]), or release counts in Python: pg.release takes them in the order of the domain. "
+            "If each row is a person all the same, rename that column.",
+            code="init.counts",
+            value=count,
+        )
+
+    def publish(self, files: Sequence[str], folder: Path) -> None:
+        """Take the labels of published tables; files are named as the policy file in this folder will name them."""
+        place = {each.name: at for at, each in enumerate(self.attributes)}
+        for file in files:
+            try:
+                for name, labels in read_head(file, list(place)).items():
+                    self.attributes[place[name]] = fitted(
+                        self.attributes[place[name]], labels, Path(file).name
+                    )
+                    self.stated.setdefault(Path(os.path.relpath(file, folder)).as_posix(), []).append(name)
+            except (SheetError, ValueError) as cause:
+                raise InputError(
+                    f"{file}: {str(cause).removeprefix(f'{file}: ').rstrip('.')}. Correct the file, or state the table in the policy file by hand.",
+                    code="init.published",
+                    value=file,
+                ) from cause
+
+    def propose(self, **choices: Any) -> Proposal:
+        """Write the policy file."""
+        try:
+            return propose(
+                self.attributes,
+                data=Path(self.data).name,
+                reading=self.reading,
+                published=self.stated,
+                **choices,
+            )
+        except ValueError as cause:
+            raise InputError(
+                f"{self.data}: {cause}: "
+                + "; ".join(f"{each.name}: {each.why}" for each in self.attributes)
+                + ". Write a policy file by hand.",
+                code="init.nothing",
+            ) from cause

@@ -1,0 +1,309 @@
+"""What the studio does: a file, a policy, a forecast, a release. Owns :class:`Work`; knows nothing of the web."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import tempfile
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from policygraph.api import Request, perform
+from policygraph.attacks.lint import attack
+from policygraph.compare import named_mechanism
+from policygraph.curator.counting.reading import Files
+from policygraph.curator.ledger import Ledger
+from policygraph.curator.releasing import calibrated
+from policygraph.errors import InputError, PolicyGraphError
+from policygraph.exact import as_fraction, show
+from policygraph.files import PolicyFile, load
+from policygraph.files.beginning import Beginning
+from policygraph.model.grouped import records_of
+from policygraph.model.loss import Epsilon
+from policygraph.report import report
+from policygraph.sensitivity import Sensitivity, sensitivity
+
+RESULTS = ("report.html", "release.csv", "release.parquet", "release.json", "certificate.json", "policy.toml")
+"""Files of a release that can be downloaded."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was ticked and typed about a policy."""
+
+    used: tuple[str, ...]
+    public: tuple[str, ...]
+    whole: bool
+    epsilon: str
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a policy needs, before anything is spent.
+
+    Attributes
+    ----------
+    certificate
+        The sensitivity of what is released.
+    mechanism
+        What would release it.
+    errors
+        For each table its name, how many counts it has, the standard deviation and the 95 % range of its worst count.
+    attack
+        What somebody learns who knows the public facts, in words; empty where nothing is public.
+    """
+
+    certificate: Sensitivity
+    mechanism: str
+    errors: tuple[tuple[str, int, float, float], ...]
+    attack: str
+
+
+@dataclass
+class Question:
+    """A release that is to be confirmed; what it would be is fixed when the question is put."""
+
+    text: str
+    data: str
+    folder: Path
+    loss: Epsilon
+    dataset: str
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    answer: str | None = None
+
+
+def safe_name(name: str) -> str:
+    r"""A name for a file that was sent, without folders and without anything that a system could take for more.
+
+    Examples
+    --------
+    >>> safe_name("../../etc/passwd"), safe_name("C:\\people.csv"), safe_name("..")
+    ('passwd', 'people.csv', 'file')
+    """
+    last = re.split(r"[/\\]", name)[-1]
+    kept = re.sub(r"[^\w. -]", "_", last).strip(" .")
+    return kept[-100:].strip(" .") or "file"
+
+
+class Work:
+    """One file and its policy, as far as somebody has come with it.
+
+    Parameters
+    ----------
+    ledger
+        The ledger that releases are charged to.
+    """
+
+    def __init__(self, ledger: Path) -> None:
+        self.ledger = ledger
+        self._folder = tempfile.TemporaryDirectory(prefix="policygraph-studio-")
+        self.lock = threading.RLock()
+        self.begun: Beginning | None = None
+        self.choice: Choice | None = None
+        self.place = Path(self._folder.name)
+        self.questions: dict[str, Question] = {}
+        self.published: list[str] = []
+
+    def close(self) -> None:
+        """Remove everything that was sent."""
+        self._folder.cleanup()
+
+    def plain(self, text: str) -> str:
+        """A message with files as they were called, without the folders that they lie in here."""
+        return re.sub(re.escape(self._folder.name) + r"/[^/\s]+/", "", text)
+
+    def fresh(self) -> Path:
+        """A new folder for what is sent next."""
+        return Path(tempfile.mkdtemp(dir=self._folder.name))
+
+    def open(self, place: Path, data: str, published: Sequence[str]) -> None:
+        """Take a data file and published tables that lie in a folder; of the data, only the columns are named."""
+        begun = Beginning.of(str(place / data), {})
+        with self.lock:
+            self.begun, self.choice, self.place = begun, None, place
+            self.published = [str(place / name) for name in published]
+
+    def read(self, columns: Sequence[str]) -> None:
+        """Look at some columns, and propose a policy for them."""
+        with self.lock:
+            begun = self._begun()
+            begun.attributes, begun.counts, begun.stated = [], [], {}
+            for name in begun.names:
+                if name in columns:
+                    begun.attributes.append(begun.look(name))
+                else:
+                    begun.leave(name, "it was not read")
+            begun.check_rows()
+            begun.publish(self.published, self.place)
+            self.choose(Choice(tuple(each.name for each in begun.attributes if each.used), (), False, "1"))
+
+    def choose(self, choice: Choice) -> None:
+        """Write the policy file for what was ticked."""
+        with self.lock:
+            begun = self._begun()
+            as_fraction(choice.epsilon, "epsilon")
+            stated = {name for names in begun.stated.values() for name in names}
+            kept = Beginning(begun.data, begun.reading, begun.source, begun.names, list(begun.attributes))
+            kept.stated = {
+                file: names
+                for file, names in begun.stated.items()
+                if all(name in choice.used for name in names)
+            }
+            for at, each in enumerate(kept.attributes):
+                if each.used and each.name not in choice.used:
+                    kept.attributes[at] = type(each)(each.name, "it is not wanted")
+            public = tuple(name for name in choice.public if name in choice.used and name not in stated)
+            proposal = kept.propose(command="policygraph studio", public=public, whole=choice.whole)
+            for name, content in {"policy.toml": proposal.text, **proposal.lists}.items():
+                (self.place / name).write_text(content, encoding="utf-8")
+            self.choice = choice
+
+    def _begun(self) -> Beginning:
+        if self.begun is None:
+            raise InputError(
+                "no file was chosen yet: expected a data file. Begin at the first page.", code="studio.order"
+            )
+        return self.begun
+
+    @property
+    def file(self) -> PolicyFile:
+        """The policy file as it stands."""
+        if self.choice is None:
+            raise InputError(
+                "no column was read yet: expected a choice of columns. Begin at the first page.",
+                code="studio.order",
+            )
+        return load(self.place / "policy.toml")
+
+    def forecast(self) -> Forecast:
+        """Sensitivity, noise, errors, and what an attacker learns; no record is read."""
+        with self.lock:
+            file, loss = self.file, self.loss
+        certificate = sensitivity(file.query, file.policy)
+        ready = calibrated(_mechanism(file, loss), file.query, records_of(file.policy), loss)
+        errors = tuple(
+            (part.name, part.height, float(np.max(ready.deviation(at))), float(np.max(ready.within_95(at))))
+            for at, part in enumerate(file.query.parts)
+        )
+        said = ""
+        if records_of(file.policy).constraints:
+            try:
+                said = str(attack(file.query, file.policy, loss.value))
+            except PolicyGraphError as refusal:
+                said = str(refusal)
+        return Forecast(certificate, ready.mechanism, errors, said)
+
+    @property
+    def loss(self) -> Epsilon:
+        """The privacy loss that was typed."""
+        return Epsilon(as_fraction("1" if self.choice is None else self.choice.epsilon, "epsilon"))
+
+    def python(self, dataset: str = "people") -> str:
+        """A program that does the same with the policy file and the data beside it."""
+        with self.lock:
+            data, file = Path(self._begun().data).name, self.file
+            source = f"pg.Files({data!r}, **file.reading)" if file.reading else repr(data)
+            return (
+                "import policygraph as pg\n\n"
+                'file = pg.load("policy.toml")\n'
+                "print(pg.sensitivity(file.query, file.policy))\n"
+                f"made = pg.release(file.query, file.policy, {source}, epsilon={show(self.loss.value)!r}, "
+                f"ledger={self.ledger.name!r}, dataset={dataset!r})\n"
+                'made.write("out", tables=True)\n'
+                'pg.report(made, "out/report.html")\n'
+            )
+
+    @property
+    def stamp(self) -> str:
+        """What a page shows, as a word: a form of a page that shows something else is refused."""
+        text = self.file.text if self.choice is not None else ""
+        return hashlib.sha256(f"{self.place.name}\n{self.loss}\n{text}".encode()).hexdigest()[:16]
+
+    def ask(self, dataset: str, stamp: str) -> str:
+        """Put the question whether to release what a page shows, and return its name. Nothing is charged."""
+        if not dataset.strip():
+            raise InputError(
+                "the data set has no name: expected one, under which the ledger adds up all that is spent on these people.",
+                code="studio.dataset",
+            )
+        with self.lock:
+            self.check(stamp, self.stamp)
+            text = self.file.text
+            name = secrets.token_hex(8)
+            self.questions[name] = Question(text, self._begun().data, self.place, self.loss, dataset.strip())
+        return name
+
+    def check(self, shown: str, now: str) -> None:
+        """Refuse a form of a page that shows something else than what is worked on now."""
+        if shown != now:
+            raise InputError(
+                "the file or the policy was changed in another tab: expected the page as it is now. Go back to the policy and look again; nothing was spent.",
+                code="studio.stale",
+            )
+
+    def balance(self, dataset: str) -> str:
+        """What the ledger says of a data set."""
+        if not self.ledger.exists():
+            return "the ledger is new: nothing was spent, and no limit is set"
+        known = [
+            each
+            for each in Ledger(self.ledger, create=False).datasets()
+            if dataset in (each.name, each.dataset)
+        ]
+        if not known:
+            return "nothing was spent on it so far, and no limit is set"
+        limit = "no limit is set" if known[0].limit is None else f"the limit is {known[0].limit}"
+        return f"spent so far: {known[0].spent or 'nothing'}; {limit}"
+
+    def question(self, name: str) -> Question:
+        """A question that was put."""
+        if name not in self.questions:
+            raise InputError(
+                "this question is not known: it was put before the studio was started again. Ask again.",
+                code="studio.question",
+            )
+        return self.questions[name]
+
+    def release(self, name: str) -> str:
+        """Release what a question asked, once: the same confirmation again returns what was said. Two questions for the same are one request of the ledger."""
+        question = self.question(name)
+        with question.lock:
+            if question.answer is None:
+                question.answer = self._release(question, self.results(name))
+            return question.answer
+
+    def results(self, name: str) -> Path:
+        """The folder of the release that a question asked for."""
+        return Path(self._folder.name) / f"release-{name}"
+
+    def _release(self, question: Question, out: Path) -> str:
+        # The text of the question, in the folder where the files lie that it names.
+        policy = question.folder / f"{out.name}.toml"
+        policy.write_text(question.text, encoding="utf-8")
+        file, loss = load(policy), question.loss
+        request = Request(
+            file.query,
+            records_of(file.policy),
+            loss,
+            _mechanism(file, loss),
+            Files(question.data, **(file.reading or {})),
+            file.columns,
+            file.edges,
+        )
+        done = perform(request, ledger=self.ledger, dataset=question.dataset)
+        done.release.write(out, tables=True)
+        (out / "policy.toml").write_text(question.text, encoding="utf-8")
+        report(done.release, out / "report.html", account=done.account)
+        if done.repeated:
+            return f"This release was on record already ({loss}): nothing was spent."
+        return f"Released, and charged to {question.dataset}: {loss}."
+
+
+def _mechanism(file: PolicyFile, loss: Epsilon) -> Any:
+    return named_mechanism(file.mechanism, file.query, records_of(file.policy), loss, file.cube)
