@@ -18,14 +18,14 @@ REFERENCE = "docs/reference/python"
 
 GROUPS = {
     "Records and policies": [
-        "Domain", "Network", "Bins", "Measure", "Policy", "PolicyGraph", "BOTTOM", "secret_edges", "Families", "Unit", "NodePrivacy",
+        "Domain", "Network", "Bins", "Measure", "Policy", "PolicyGraph", "BOTTOM", "secret_edges", "Families", "Unit", "LinkedUnit", "NodePrivacy",
     ],
     "Public facts": [
         "Constraint", "Cuboid", "Total", "Cell", "Cells", "StructuralZero", "LinearCount", "Sums", "count", "Degrees", "KnownEdges",
     ],
     "Sensitivity": ["sensitivity", "Sensitivity", "Move", "Query"],
     "Privacy losses and plans": ["Epsilon", "EpsilonDelta", "Rho", "plan", "compare", "expected_error"],
-    "Releases": ["release", "Release", "report", "load", "Files", "Ledger", "OnlineCube", "OnlineAnswer", "SecureRng", "SeededRng", "SyntheticRecords", "synthetic_records"],
+    "Releases": ["release", "Release", "report", "agreeing", "load", "Files", "LinkedTables", "Ledger", "OnlineCube", "OnlineAnswer", "SecureRng", "SeededRng", "SyntheticRecords", "synthetic_records"],
     "Mechanisms": [
         "Laplace", "Gaussian", "Transformed", "TransformedConsistent", "TransformedGaussian", "TransformedLaplace", "Cube", "AdaptiveCube", "Residuals", "MatrixMechanism",
         "Adaptive", "Measured", "Exponential", "Sparse", "Partitioned", "Partition", "Intervals", "Matchings", "z_order", "FreeLunch", "StatisticNoise",

@@ -6,7 +6,7 @@ from typing import Any
 
 from policygraph.exact import show
 from policygraph.markup import Markup, table, tag
-from policygraph.studio.work import RESULTS, Forecast, Question, Work
+from policygraph.studio.work import RESULTS, Confirmation, Needs, Work
 
 STEPS = ("Choose a file", "Choose columns", "State the policy", "Confirm", "Read the report")
 
@@ -114,7 +114,7 @@ def columns(base: str, work: Work) -> str:
     )
 
 
-def policy(base: str, work: Work, forecast: Forecast | None, refusal: str = "") -> str:
+def policy(base: str, work: Work, forecast: Needs | None, refusal: str = "") -> str:
     """The policy, and what it needs."""
     begun, choice = work.begun, work.choice
     if begun is None or choice is None:
@@ -197,7 +197,7 @@ def policy(base: str, work: Work, forecast: Forecast | None, refusal: str = "") 
     )
 
 
-def shown(forecast: Forecast) -> list[Any]:
+def shown(forecast: Needs) -> list[Any]:
     """Sensitivity, noise, errors, and what an attacker learns."""
     proof = forecast.certificate
     kind = "exactly" if proof.exact else "at most"
@@ -235,7 +235,7 @@ def same(work: Work) -> list[Any]:
     ]
 
 
-def confirm(base: str, name: str, question: Question, balance: str) -> str:
+def confirm(base: str, name: str, question: Confirmation, balance: str) -> str:
     """Ask once more."""
     return page(
         base,

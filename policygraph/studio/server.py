@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from policygraph.errors import InputError, PolicyGraphError
 from policygraph.studio import pages
-from policygraph.studio.work import RESULTS, Choice, Work, safe_name
+from policygraph.studio.work import RESULTS, Ticked, Work, safe_name
 
 if TYPE_CHECKING:
     from starlette.requests import Request as Asked
@@ -206,7 +206,7 @@ class Studio:
 
         async with asked.form(max_fields=10_000) as form:
             self.work.check(str(form.get("place")), self.work.place.name)
-            choice = Choice(
+            choice = Ticked(
                 tuple(str(each) for each in form.getlist("used")),
                 tuple(str(each) for each in form.getlist("public")),
                 form.get("release") == "whole",

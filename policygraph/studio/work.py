@@ -34,7 +34,7 @@ RESULTS = ("report.html", "release.csv", "release.parquet", "release.json", "cer
 
 
 @dataclass(frozen=True)
-class Choice:
+class Ticked:
     """What was ticked and typed about a policy."""
 
     used: tuple[str, ...]
@@ -44,7 +44,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Forecast:
+class Needs:
     """What a policy needs, before anything is spent.
 
     Attributes
@@ -66,7 +66,7 @@ class Forecast:
 
 
 @dataclass
-class Question:
+class Confirmation:
     """A release that is to be confirmed; what it would be is fixed when the question is put."""
 
     text: str
@@ -105,9 +105,9 @@ class Work:
         self._folder = tempfile.TemporaryDirectory(prefix="policygraph-studio-")
         self.lock = threading.RLock()
         self.begun: Beginning | None = None
-        self.choice: Choice | None = None
+        self.choice: Ticked | None = None
         self.place = Path(self._folder.name)
-        self.questions: dict[str, Question] = {}
+        self.questions: dict[str, Confirmation] = {}
         self.published: list[str] = []
 
     def close(self) -> None:
@@ -141,9 +141,9 @@ class Work:
                     begun.leave(name, "it was not read")
             begun.check_rows()
             begun.publish(self.published, self.place)
-            self.choose(Choice(tuple(each.name for each in begun.attributes if each.used), (), False, "1"))
+            self.choose(Ticked(tuple(each.name for each in begun.attributes if each.used), (), False, "1"))
 
-    def choose(self, choice: Choice) -> None:
+    def choose(self, choice: Ticked) -> None:
         """Write the policy file for what was ticked."""
         with self.lock:
             begun = self._begun()
@@ -181,7 +181,7 @@ class Work:
             )
         return load(self.place / "policy.toml")
 
-    def forecast(self) -> Forecast:
+    def forecast(self) -> Needs:
         """Sensitivity, noise, errors, and what an attacker learns; no record is read."""
         with self.lock:
             file, loss = self.file, self.loss
@@ -197,7 +197,7 @@ class Work:
                 said = str(attack(file.query, file.policy, loss.value))
             except PolicyGraphError as refusal:
                 said = str(refusal)
-        return Forecast(certificate, ready.mechanism, errors, said)
+        return Needs(certificate, ready.mechanism, errors, said)
 
     @property
     def loss(self) -> Epsilon:
@@ -236,7 +236,9 @@ class Work:
             self.check(stamp, self.stamp)
             text = self.file.text
             name = secrets.token_hex(8)
-            self.questions[name] = Question(text, self._begun().data, self.place, self.loss, dataset.strip())
+            self.questions[name] = Confirmation(
+                text, self._begun().data, self.place, self.loss, dataset.strip()
+            )
         return name
 
     def check(self, shown: str, now: str) -> None:
@@ -261,7 +263,7 @@ class Work:
         limit = "no limit is set" if known[0].limit is None else f"the limit is {known[0].limit}"
         return f"spent so far: {known[0].spent or 'nothing'}; {limit}"
 
-    def question(self, name: str) -> Question:
+    def question(self, name: str) -> Confirmation:
         """A question that was put."""
         if name not in self.questions:
             raise InputError(
@@ -282,7 +284,7 @@ class Work:
         """The folder of the release that a question asked for."""
         return Path(self._folder.name) / f"release-{name}"
 
-    def _release(self, question: Question, out: Path) -> str:
+    def _release(self, question: Confirmation, out: Path) -> str:
         # The text of the question, in the folder where the files lie that it names.
         policy = question.folder / f"{out.name}.toml"
         policy.write_text(question.text, encoding="utf-8")
