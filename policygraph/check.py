@@ -329,6 +329,8 @@ class KnownSums:
         self.degrees: tuple[str, frozenset[int]] | None = None
         self.zero: Callable[[Codes], bool] | None = None
         self.values: dict[Any, int] | None = None
+        self.only: tuple[int, set[int]] | None = None
+        """An attribute and the values of it outside of which nothing is counted."""
         self._column: Callable[[Codes], Column] = lambda codes: {}
         spec = fields(given, "public fact")
         kinds = [key for key in spec if key != "equals"]
@@ -382,29 +384,38 @@ class KnownSums:
         self._column = lambda codes: {p: 1} if (p := tuple(codes[a] for a in axes)) in known else {}
         return places
 
-    def _where(self, given: Any) -> Callable[[Codes], bool]:
+    def _where(self, given: Any) -> tuple[Callable[[Codes], bool], dict[int, set[int]]]:
+        """Whether a cell is meant, and which values it can have of some attributes."""
         if isinstance(given, list):
             codes = self.space.named(given)
-            return lambda other: other == codes
-        chosen = {}
+            return lambda other: other == codes, {axis: {code} for axis, code in enumerate(codes)}
+        chosen: dict[int, set[int]] = {}
         for name, labels in fields(given, "where").items():
             axis = self.space.axes[self.space.axis(name)]
             some = labels if isinstance(labels, list) else [labels]
             chosen[self.space.axis(name)] = {axis.code(label) for label in some}
-        return lambda codes: all(codes[a] in values for a, values in chosen.items())
+        return lambda codes: all(codes[a] in values for a, values in chosen.items()), chosen
 
     def _count(self, what: Any) -> list[Any]:
         given = fields(what, "count", (), ("where", "terms"))
         if len(given) != 1:
             raise OpenError("count: expected where or terms")
         terms = []
+        shared: set[int] = set()
+        values: dict[int, set[int]] = {}
         for term in listed(given.get("terms", [{**given, "times": 1}]), "terms"):
             fields(term, "term", ("times",), ("where", "cell"))
             if len(term) != 2:
                 raise OpenError("term: expected where or cell")
-            terms.append((self._where(term.get("where", term.get("cell"))), whole(term["times"], "times")))
+            fits, chosen = self._where(term.get("where", term.get("cell")))
+            terms.append((fits, whole(term["times"], "times")))
+            shared = set(chosen) if len(terms) == 1 else shared & set(chosen)
+            values = {
+                axis: chosen[axis] | (values.get(axis, set()) if len(terms) > 1 else set()) for axis in shared
+            }
         if not terms:
             raise OpenError("count: no term")
+        self.only = min(values.items(), key=lambda item: len(item[1]), default=None)
         self._column = lambda codes: {(): sum(times for fits, times in terms if fits(codes))}
         return [()]
 
@@ -426,7 +437,7 @@ class KnownSums:
         return list(range(rows))
 
     def _zeros(self, what: Any) -> None:
-        chosen = [self._where(given) for given in listed(what, "zeros")]
+        chosen = [self._where(given)[0] for given in listed(what, "zeros")]
         self.zero = lambda codes: any(fits(codes) for fits in chosen)
 
     def _degrees(self, what: Any) -> list[Any]:
@@ -502,6 +513,8 @@ class Graph:
         """An edge differs on at most so many attributes, all of them in ``changing``."""
         self.changing: frozenset[int] = frozenset()
         self.everywhere = flag(bottom, "bottom")
+        self.complete = form == "full"
+        """Whether every two cells are a secret pair."""
         if form == "full":
             self.joined = lambda a, b: a != b
             self._several(frozenset(range(len(space.sizes))))
@@ -968,6 +981,12 @@ class Question:
         ]
         self.facts = [fact for fact in facts if fact.zero is None]
         self.zeros = [fact.zero for fact in facts if fact.zero is not None]
+        self.anywhere = [fact for fact in self.facts if fact.only is None]
+        self.there: dict[tuple[int, int], list[KnownSums]] = {}
+        for fact in self.facts:
+            for code in fact.only[1] if fact.only is not None else ():
+                self.there.setdefault((fact.only[0] if fact.only else 0, code), []).append(fact)
+        self.keyed = sorted({axis for axis, _ in self.there})
         self.graph: Graph | None = None
         if "graph" in near and near["graph"] != "none":
             self.graph = Graph(self.space, near["graph"], near.get("bottom", False))
@@ -1022,8 +1041,11 @@ class Question:
         """What one record in a cell adds to the public sums."""
         codes = self.space.codes(cell)
         made: Column = {}
-        for fact in self.facts:
+        for fact in self.anywhere:
             made.update(fact.column(codes))
+        for axis in self.keyed:
+            for fact in self.there.get((axis, codes[axis]), ()):
+                made.update(fact.column(codes))
         return made
 
     def size(self, rows: Column) -> int:
@@ -1057,7 +1079,7 @@ class Question:
 
 def tables_of(problem: Question, witness: Any) -> tuple[Table, Table]:
     """Both data sets, by numbers of cells; their labels and the change must fit."""
-    given = fields(witness, "witness", ("before", "after", "change"), ())
+    given = fields(witness, "witness", ("before", "after", "change"), ("pairs",))
     made = []
     for side, name in (("before", "count"), ("after", "count"), ("change", "amount")):
         table: Table = {}
@@ -1198,10 +1220,14 @@ def minimal(problem: Question, change: Table) -> bool:
         return False
     if any(not problem.known(cell) for cell in cells):
         return len(cells) == 1
+    return no_smaller(change, rows)
+
+
+def no_smaller(change: Table, rows: dict[Any, Column]) -> bool:
+    """Whether no part of a change, which is no multiple of another, is zero on all rows."""
+    cells = list(change)
     if len(reached(rows, cells[0])) == len(cells):
-        return (
-            True  # the facts leave one number open on these cells, and the change is no multiple of another
-        )
+        return True  # the facts leave one number open on these cells
     first = cells[0]
     # A smaller part, or what is left of the change without it, holds the first cell; and some cell is not held in full.
     return not any(
@@ -1549,13 +1575,7 @@ def inside_parts(problem: Question, margin: frozenset[int]) -> int:
         column = problem.query.column(cell)
         Meter.spend(len(column))
         parts.setdefault(tuple(codes[a] for a in sorted(margin)), {})[frozenset(column.items())] = column
-    best = 0
-    for columns in parts.values():
-        for one, two in combinations(columns.values(), 2):
-            Meter.spend(len(one) + len(two))
-            rows = one.keys() | two.keys()
-            best = max(best, problem.size({row: one.get(row, 0) - two.get(row, 0) for row in rows}))
-    return best
+    return max((widest(problem, list(columns.values())) for columns in parts.values()), default=0)
 
 
 def two_margins(problem: Question) -> int:
@@ -1717,6 +1737,75 @@ def _of_part(problem: Question, part: set[int], rows: dict[Any, Column]) -> int:
     if problem.query.identity:
         return sum(abs(x) if problem.norm == "l1" else x * x for x in move.values())
     return problem.size(problem.answer(move))
+
+
+def two_open_numbers(problem: Question) -> int:
+    """The facts leave two numbers open in each connected part at most: the largest minimal move is one of fewest cells."""
+    need(problem.definition == "induced", "there must be no policy graph")
+    forms = solved({cell: problem.known(cell) for cell in problem.cells()})
+    parts: list[tuple[set[int], dict[int, Column]]] = []
+    for cell, form in forms.items():
+        keys, inside = set(form), {cell: form}
+        apart = []
+        for part in parts if form else []:
+            if part[0] & keys:
+                keys |= part[0]
+                inside.update(part[1])
+            else:
+                apart.append(part)
+        if form:
+            parts = [*apart, (keys, inside)]
+        need(len(keys) <= 2, "a part in which the facts leave three numbers open or more")
+        Meter.spend(2 + len(parts))
+    best = 0
+    for keys, inside in parts:
+        one, *others = sorted(keys)
+        lines = {(Fraction(1), Fraction(0))}
+        if others:
+            pairs = {(form.get(one, 0), form.get(others[0], 0)) for form in inside.values()}
+            # the directions in which a cell stays as it is; a multiple of one is the same
+            lines = {(Fraction(y, x), Fraction(-1)) if x else (Fraction(1), Fraction(0)) for x, y in pairs}
+        for s, t in lines:
+            Meter.spend(8 * len(inside))
+            point = {
+                cell: form.get(one, 0) * s + (form.get(others[0], 0) * t if others else 0)
+                for cell, form in inside.items()
+            }
+            scale = math.lcm(*(Fraction(x).denominator for x in point.values()))
+            whole_ = {cell: int(x * scale) for cell, x in point.items() if x}
+            shared = math.gcd(*whole_.values())
+            move = {cell: x // shared for cell, x in whole_.items()}
+            rows = dict(move) if problem.query.identity else problem.answer(move)
+            best = max(best, problem.size(rows))
+    return best
+
+
+def solved(columns: dict[int, Column]) -> dict[int, Column]:
+    """Every cell in terms of free ones, for the changes that keep all sums: elimination with fractions."""
+    pivots: dict[int, Column] = {}
+
+    def add(row: Column, other: Column, times: Any) -> None:
+        Meter.spend(1 + len(other))
+        for cell, x in other.items():
+            row[cell] = row.get(cell, 0) + times * x
+            if not row[cell]:
+                del row[cell]
+
+    for row in transposed(columns).values():
+        rest: Column = {cell: Fraction(x) for cell, x in row.items()}  # type: ignore[misc]
+        while (cell := next((cell for cell in rest if cell in pivots), None)) is not None:
+            add(rest, pivots[cell], rest.pop(cell))
+        if rest:
+            pivot = min(rest, key=lambda cell: (len(columns[cell]), cell))
+            lead = rest.pop(pivot)
+            pivots[pivot] = {cell: -x / lead for cell, x in rest.items()}  # type: ignore[misc]
+    made: dict[int, Column] = {cell: {cell: 1} for cell in columns if cell not in pivots}
+    for pivot in reversed(pivots):
+        form: Column = {}
+        for cell, x in pivots[pivot].items():
+            add(form, made[cell], x)
+        made[pivot] = form
+    return made
 
 
 def margin_cells(problem: Question) -> int:
@@ -1908,31 +1997,56 @@ def disjoint_counts(problem: Question) -> int:
     """Every cell is in one public count at most: changes are simple cycles through the classes, which leave and enter each once."""
     graph = graph_of(problem, "blowfish")
     need(not problem.space.network, "a table is needed")
-    classes: dict[Any, int] = {}
+    classes: dict[Any, list[int]] = {}
     for cell in problem.cells():
         column = problem.known(cell)
-        need(len(column) <= 1 and all(x > 0 for x in column.values()), "a cell in two public counts")
-        key = next(iter(column.items())) if column else None
-        classes[key] = classes.get(key, 0) + 1
+        need(len(column) <= 1, "a cell in two public counts")
+        classes.setdefault(next(iter(column.items())) if column else None, []).append(cell)
     names = Counter(key[0] for key in classes if key is not None)
     need(all(times == 1 for times in names.values()), "a count with different weights")
     bottom = graph.everywhere or bool(graph.loose)
-    if bottom and None not in classes:
-        classes[None] = 0
     if problem.query.identity:
-        gain = 0
-        for key, size in classes.items():
-            gain += 2 if size >= 2 else 1 if size == 1 and bottom and key is None else 0
-        # with one class the changes are single edges inside it
-        bound = max(gain, 0)
-        return min(
-            bound,
-            *([2 * problem.cap if problem.norm == "l1" else 2 * problem.cap**2] if problem.cap else []),
-            bound,
-        )
-    need(not bottom, "a query of cells, or no bottom, is needed")
-    each = inside_parts(problem, frozenset())
-    return each * (len(classes) if problem.norm == "l1" else len(classes) ** 2)
+        gains = [2 for cells in classes.values() if len(cells) >= 2]
+        gains += [1] * (bottom and len(classes.get(None, ())) == 1)
+        most = sum(gains)
+        return min(most, most if problem.cap is None else problem.size({0: 1}) * 2 * problem.cap)
+    return in_every_class(problem, classes, bottom)
+
+
+def in_every_class(problem: Question, classes: dict[Any, list[int]], bottom: bool) -> int:
+    """A cycle enters and leaves a class once, so that it changes the answer by a difference of two columns of each class."""
+    widths = []
+    whole_margin = len(problem.facts) == 1 and problem.facts[0].margin is not None and not problem.zeros
+    if whole_margin and problem.query.tables is not None and problem.query.even:
+        free = problem.space.several() - frozenset(problem.facts[0].margin or ())
+        widths = [largest_differing(problem, free, len(free))] * len(classes)
+        classes = {}
+    rows: dict[Any, set[Any]] = {}
+    for key, cells in classes.items():
+        columns = {frozenset((column := problem.query.column(cell)).items()): column for cell in cells}
+        if key is None and bottom:
+            columns[frozenset()] = {}
+        widths.append(widest(problem, list(columns.values())))
+        for column in columns.values():
+            for row in column:
+                rows.setdefault(row, set()).add(key)
+    # Under a cap so many classes at most gain or lose a record.
+    widths = sorted(widths, reverse=True)[: problem.cap]
+    if problem.norm == "l1":
+        return sum(widths)
+    apart = bool(classes) and all(len(owners) == 1 for owners in rows.values())
+    # The root of a sum of squares, or the mean of the roots by Cauchy and Schwarz.
+    return sum(widths) if apart else len(widths) * sum(widths)
+
+
+def widest(problem: Question, columns: list[Column]) -> int:
+    """The largest difference of two columns."""
+    best = 0
+    for one, two in combinations(columns, 2):
+        Meter.spend(len(one) + len(two))
+        rows = one.keys() | two.keys()
+        best = max(best, problem.size({row: one.get(row, 0) - two.get(row, 0) for row in rows}))
+    return best
 
 
 Transition = tuple[Any, Any]
@@ -1971,18 +2085,69 @@ def blowfish_neighbours(problem: Question, before: Table, after: Table) -> str:
     raise FailedError("no pairing of the records makes them neighbours")
 
 
+def stated_pairs(problem: Question, before: Table, after: Table, given: Any) -> str:
+    """Check the pairing of the records that the witness names: which record becomes which."""
+    graph = graph_of(problem, "blowfish")
+    need(not problem.space.network and problem.query.measure is None, "records of a table are needed")
+    pairs: list[Transition] = []
+    for pair in listed(given, "pairs"):
+        if len(listed(pair, "pair")) != 2:
+            raise OpenError("a pair of another length")
+        x, y = (None if end is None else whole(end, "cell", 0, problem.space.size - 1) for end in pair)
+        if x == y:
+            raise FailedError("a record that is paired with itself")
+        pairs.append((x, y))
+    for side, table in ((0, before), (1, after)):
+        if Counter(pair[side] for pair in pairs if pair[side] is not None) != Counter(table):
+            raise FailedError("the pairs are not those of the two data sets")
+    bottom = graph.everywhere or bool(graph.loose)
+    if not bottom and any(None in pair for pair in pairs):
+        raise FailedError("another number of records, and none may appear or vanish")
+    change = difference(before, after)
+    gained, lost = sum(x for x in change.values() if x > 0), -sum(x for x in change.values() if x < 0)
+    if problem.cap is not None and max(gained, lost) > problem.cap:
+        raise FailedError("more records change than the cap allows")
+    solver = Pairs(problem)
+    secret = [at for at, pair in enumerate(pairs) if solver.edge(*pair)]
+    gaps = {at: solver.sum([pair]) for at, pair in enumerate(pairs)}
+    if not secret or solver.sum(pairs):
+        raise FailedError("no secret pair changes, or a public fact does")
+    if not all(gaps.values()):
+        if len(pairs) > 1:
+            raise FailedError("a pair keeps the facts by itself")
+    elif not no_smaller(dict.fromkeys(gaps, 1), transposed(gaps)):
+        raise FailedError("some of the pairs keep the facts by themselves")
+    # Where every two vertices are a secret pair, what else could become of the records is a part of the pairs.
+    free = graph.complete and (graph.everywhere or not bottom)
+    if len(secret) > 1 and not free and solver.repaired(pairs, set(secret)):
+        raise FailedError("some of the secret pairs can change without the others")
+    return "the pairs of records that are named change a minimal set of secret pairs"
+
+
 class Pairs:
     """Changes of records under a graph and facts, by the definition; None stands for a record that is absent."""
 
     def __init__(self, problem: Question) -> None:
-        self.problem, self.cells = problem, problem.cells()
-        self.graph = graph_of(problem, "blowfish")
-        if len(self.cells) > 400:
-            raise OpenError("too many cells for changes of records")
+        self.problem, self.graph = problem, graph_of(problem, "blowfish")
         self.bottom = self.graph.everywhere or bool(self.graph.loose)
-        self.vertices: list[Any] = [*self.cells, *([None] if self.bottom else [])]
-        self.columns = {cell: problem.known(cell) for cell in self.cells}
-        self.columns[None] = {}  # type: ignore[index]
+        self.found: list[Any] = []
+        self.columns: dict[Any, Column] = {None: {}}
+
+    @property
+    def vertices(self) -> list[Any]:
+        """Everything that a record can be."""
+        if not self.found:
+            cells = self.problem.cells()
+            if len(cells) > 400:
+                raise OpenError("too many cells for changes of records")
+            self.found = [*cells, *([None] if self.bottom else [])]
+        return self.found
+
+    def column(self, vertex: Any) -> Column:
+        """What a record adds to the public sums."""
+        if vertex not in self.columns:
+            self.columns[vertex] = self.problem.known(vertex)
+        return self.columns[vertex]
 
     def edge(self, x: Any, y: Any) -> bool:
         """Whether a change is a secret pair."""
@@ -1994,9 +2159,9 @@ class Pairs:
         """What changes of records do to the public sums."""
         made: Column = {}
         for x, y in moved:
-            for key, entry in self.columns[y].items():
+            for key, entry in self.column(y).items():
                 made[key] = made.get(key, 0) + entry
-            for key, entry in self.columns[x].items():
+            for key, entry in self.column(x).items():
                 made[key] = made.get(key, 0) - entry
         return {key: x for key, x in made.items() if x}
 
@@ -2023,9 +2188,9 @@ class Pairs:
                 for z, pair in ways:
                     Meter.spend(5)
                     rest = Counter(dict(done))
-                    for key, entry in self.columns[z].items():
+                    for key, entry in self.column(z).items():
                         rest[key] += entry
-                    for key, entry in self.columns[x].items():
+                    for key, entry in self.column(x).items():
                         rest[key] -= entry
                     state = frozenset((key, n) for key, n in rest.items() if n)
                     following.add((state, kept or pair, dropped or (at in secret and not pair)))
@@ -2043,7 +2208,7 @@ def every_pair(problem: Question) -> int:
     need(len(pairs.vertices) <= 40, "the cells are too many to list changes of records")
     classes: dict[frozenset[Any], list[Any]] = {}
     for vertex in pairs.vertices:
-        classes.setdefault(frozenset(pairs.columns[vertex].items()), []).append(vertex)
+        classes.setdefault(frozenset(pairs.column(vertex).items()), []).append(vertex)
     names = list(classes)
     steps: list[tuple[tuple[int, int], tuple[tuple[Any, int], ...]]] = []
     for a, b in permutations(range(len(names)), 2):
@@ -2360,6 +2525,7 @@ THEOREMS: dict[str, tuple[Callable[[Question], int], str]] = {
     "few-records": (few_records, "strengths.md"),
     "determined": (determined, "reductions.md"),
     "open-numbers": (open_numbers, "single-moves.md, Theorem 1"),
+    "two-open-numbers": (two_open_numbers, "single-moves.md, Theorem 2"),
     "margin-cells": (margin_cells, "two-cuboids.md, Theorem 2"),
     "degrees": (degrees, "degrees.md, Theorems 3 to 5"),
     "measure": (measured, "measures.md"),
@@ -2367,7 +2533,7 @@ THEOREMS: dict[str, tuple[Callable[[Question], int], str]] = {
     "disjoint-counts": (disjoint_counts, "blowfish-constraints.md, section 5"),
 }
 """Closed forms by name, with the page of docs/explanation/proofs that proves them."""
-SLOW = ("row-ranges", "determined", "open-numbers", "disjoint-counts")
+SLOW = ("row-ranges", "determined", "open-numbers", "two-open-numbers", "disjoint-counts")
 """Theorems whose conditions are tested cell by cell, tried after the others."""
 LISTINGS: dict[str, Callable[[Question], int]] = {"edges": every_edge, "record-changes": every_pair}
 KINDS = ("theorem", "listing", "moves", "reduction")
@@ -2563,7 +2729,7 @@ def _witness(problem: Question, witness: Any, lower: Fraction) -> list[dict[str,
         before, after = found[0]
         here, there = (cells_only(problem, table) for table in found[0])
         checks.append(_decide("public facts", lambda: facts_hold(problem, here, there)))
-        checks.append(_decide("neighbours", lambda: _near(problem, before, after)))
+        checks.append(_decide("neighbours", lambda: _near(problem, before, after, witness)))
         checks.append(_decide("attained", lambda: _attained(problem, difference(before, after), lower)))
     return checks
 
@@ -2588,7 +2754,9 @@ def cells_only(problem: Question, table: Table) -> Table:
     return made
 
 
-def _near(problem: Question, before: Table, after: Table) -> str:
+def _near(problem: Question, before: Table, after: Table, witness: dict[str, Any]) -> str:
+    if "pairs" in witness:
+        return stated_pairs(problem, before, after, witness["pairs"])
     if problem.query.measure is None:
         return are_neighbours(problem, before, after)
     here, there = cells_only(problem, before), cells_only(problem, after)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -78,10 +79,14 @@ class Witness:
     ----------
     before, after
         Pairs of a cell index and a count; cells not named are empty.
+    pairs
+        Which record becomes which, as a cell before and one after (None for a record that is absent), where the definition
+        of neighbours compares records one by one and the search found such a pairing; otherwise empty.
     """
 
     before: tuple[tuple[int, int], ...]
     after: tuple[tuple[int, int], ...]
+    pairs: tuple[tuple[int | None, int | None], ...] = ()
 
     @classmethod
     def of_change(cls, change: Mapping[int, int], table: Mapping[int, int] | None = None) -> Witness:
@@ -99,6 +104,25 @@ class Witness:
             tuple((int(cell), int(x)) for cell, x in sorted(table.items()) if x) for table in (before, after)
         )
         return cls(one, two)
+
+    @classmethod
+    def of_pairs(cls, pairs: Iterable[tuple[int | None, int | None]]) -> Witness:
+        """Make the pair from the records that change, each with its cell before and after; None where it is absent.
+
+        Examples
+        --------
+        >>> Witness.of_pairs([(0, 2), (3, None)]).change
+        {0: -1, 2: 1, 3: -1}
+        """
+        listed = tuple(pairs)
+        one, two = (Counter(pair[side] for pair in listed if pair[side] is not None) for side in (0, 1))
+        return replace(
+            cls.of_tables(
+                {c: x for c, x in one.items() if c is not None},
+                {c: x for c, x in two.items() if c is not None},
+            ),
+            pairs=listed,
+        )
 
     @property
     def change(self) -> dict[int, int]:

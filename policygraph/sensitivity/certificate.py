@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -302,6 +302,8 @@ class Sensitivity:
             "change": [
                 {"cell": list(self.query.cell(c)), "index": c, "amount": x} for c, x in change.items()
             ],
+            # Named only where records are compared one by one.
+            **({"pairs": [list(pair) for pair in witness.pairs]} if witness.pairs else {}),
         }
 
     def to_json(self, path: str | None = None) -> str:
@@ -370,7 +372,9 @@ class Sensitivity:
             before, after = (
                 {row["index"]: row["count"] for row in found[side]} for side in ("before", "after")
             )
-            witness = Witness.of_tables(before, after)
+            witness = replace(
+                Witness.of_tables(before, after), pairs=tuple((x, y) for x, y in found.get("pairs", ()))
+            )
         return cls(
             power=as_fraction(data["exact_value"]["value"], "exact_value.value"),
             norm=data["norm"],

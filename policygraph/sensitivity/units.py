@@ -63,7 +63,8 @@ def times_members(
         before, after = (
             {c: shown * x for c, x in table} for table in (one.witness.before, one.witness.after)
         )
-        witness = Witness.of_tables(before, after)
+        # the pairs stay those of one member of each family
+        witness = replace(Witness.of_tables(before, after), pairs=one.witness.pairs)
     return replace(
         one,
         power=one.power * Fraction(up) ** power,

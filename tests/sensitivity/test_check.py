@@ -261,7 +261,7 @@ def test_another_policy_with_the_same_proof_is_held_to_its_own_truth():
 
 @pytest.fixture
 def margins():
-    domain = pg.Domain({"a": 2, "b": 2, "c": 3})
+    domain = pg.Domain({"a": 2, "b": 2, "c": 2})
     policy = pg.Policy(domain, constraints=[pg.Cuboid("a"), pg.Cuboid("b"), pg.Cuboid("c")])
     return plain(pg.sensitivity(pg.queries.identity(domain), policy).to_dict())
 

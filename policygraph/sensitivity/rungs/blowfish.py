@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,9 @@ from policygraph.sensitivity.rungs.determined import public_rows
 
 __all__ = [
     "capped_records",
+    "cycles_through_counts",
     "graph_alone",
+    "kept_facts",
     "minimal_sets",
     "no_secret_pairs",
     "one_margin",
@@ -44,6 +47,19 @@ __all__ = [
 DENSE_CELLS = 400
 """Most cells for which the adjacency is written out and minimal sets of changes are listed."""
 CLASSES = 200_000
+KEPT_CELLS = 1_000_000
+"""Most cells whose public sums are compared one by one."""
+KEPT_EDGES = 50_000_000
+"""Most edges that are tried on the facts one by one."""
+MOST_CLASSES = 2_000
+"""Most classes that a cycle is sought through."""
+AFFORDABLE = (
+    "Records that change only to repair the facts count under Definition 4.1, and under facts that share cells their number can grow exponentially with the sizes; "
+    "promises that are affordable: at_most_records (a cap on the records that are added and removed), induced neighbours (no graph), or a graph whose edges keep the facts"
+)
+"""What to promise instead where the literal definition is hopeless."""
+HOPELESS = 2
+"""How many times the attained value a bound may be before it is called hopeless."""
 LISTED_PAIRS = 15
 """Up to so many node pairs all minimal moves are listed."""
 TRIED = 40
@@ -88,6 +104,282 @@ def graph_alone(problem: Problem) -> Bracket[Witness] | None:
         return None
     note = "a graph without bottom keeps the total by itself, so that the public total adds nothing"
     return alone.climb().after(note)
+
+
+def kept_facts(problem: Problem) -> Bracket[Witness] | None:
+    """Facts that no secret pair changes: neighbours differ by one record along an edge, at any size.
+
+    An edge keeps the facts by itself, so that a minimal set of changes with an edge is that edge
+    (``docs/explanation/proofs/blowfish-constraints.md``, section 2).
+    """
+    policy, graph = problem.policy, _graph(problem.policy)
+    if policy.domain.capacity is not None or (policy.system.sums and graph.bottom != "none"):
+        return None
+    if not _keeps(policy, graph, problem.effort):
+        return None
+    note = "no secret pair changes a public fact, so that neighbours differ by one record along an edge"
+    alone = problem.but(policy=Policy(policy.domain, graph)).climb().after(note)
+    zeros = policy.system.zeros
+    if not len(zeros):
+        return alone
+    if alone.witness is not None and not np.isin(list(alone.witness.change), zeros).any():
+        return alone
+    return _between_possible(problem, graph, zeros, alone)
+
+
+def _keeps(policy: Policy, graph: PolicyGraph, effort: Effort) -> bool:
+    """Whether every edge between cells that can hold records is proved to keep all public sums."""
+    if not policy.system.sums:
+        return True
+    tables = [fact for fact in policy.system.sums if isinstance(fact, (Cuboid, Total))]
+    if len(tables) == len(policy.system.sums):
+        fixed = {name for fact in tables if isinstance(fact, Cuboid) for name in fact.names}
+        with suppress(RefusedError):
+            if not any(names & fixed for names in graph.difference_sets()):
+                return True
+    if policy.domain.size > KEPT_CELLS or graph.rule.n_edges > KEPT_EDGES:
+        return False
+    labels = _labels(policy)
+    possible = np.ones(policy.domain.size, dtype=np.bool_)
+    possible[policy.system.zeros] = False
+    for u, v in graph.edge_chunks(1 << 16):
+        effort.spend(10 + len(u) // 16)
+        if effort.done or np.any((labels[u] != labels[v]) & possible[u] & possible[v]):
+            return False
+    return True
+
+
+def _labels(policy: Policy) -> Ints:
+    """Numbers that are equal for cells with equal public sums."""
+    matrix = policy.system.matrix().tocsc()
+    matrix.sort_indices()
+    seen: dict[bytes, int] = {}
+    made = np.empty(policy.domain.size, dtype=np.int64)
+    for cell in range(policy.domain.size):
+        part = slice(matrix.indptr[cell], matrix.indptr[cell + 1])
+        key = matrix.indices[part].tobytes() + b"|" + matrix.data[part].tobytes()
+        made[cell] = seen.setdefault(key, len(seen))
+    return made
+
+
+def _between_possible(
+    problem: Problem, graph: PolicyGraph, zeros: Ints, alone: Bracket[Witness]
+) -> Bracket[Witness]:
+    """The largest change along an edge whose ends can both hold records; all edges together bound it."""
+    query, norm, effort = problem.query, problem.norm, problem.effort
+    value, change = 0, dict[int, int]()
+    possible = np.ones(problem.policy.domain.size, dtype=np.bool_)
+    possible[zeros] = False
+    if graph.bottom != "none":
+        cells = np.fromiter(graph.bottom_cells, dtype=np.int64)
+        cells = cells[possible[cells]]
+        norms = query.column_norms(cells, norm)
+        if len(cells) and int(norms.max()) > 0:
+            value, change = int(norms.max()), {int(cells[int(np.argmax(norms))]): 1}
+    for u, v in graph.without_bottom().edge_chunks(1 << 14):
+        if value == alone.upper or effort.done:
+            break
+        effort.spend(10 + len(u) // 4)
+        open_ = possible[u] & possible[v]
+        if open_.any():
+            u, v = u[open_], v[open_]
+            norms = query.pair_norms(u, v, norm)
+            at = int(np.argmax(norms))
+            if int(norms[at]) > value:
+                value, change = int(norms[at]), {int(u[at]): -1, int(v[at]): 1}
+    else:
+        alone = Bracket(
+            value,
+            0,
+            None,
+            "all edges",
+            "every edge between cells that can hold records was tried",
+            alone.steps,
+        )
+    witness = Witness.of_pairs([_as_pair(change)]) if value else None
+    return replace(alone, lower=value, witness=witness)
+
+
+def _as_pair(change: dict[int, int]) -> tuple[int | None, int | None]:
+    """The one record of a change along an edge."""
+    lost, gained = ([cell for cell, x in change.items() if x * sign > 0] for sign in (-1, 1))
+    return (lost[0] if lost else None, gained[0] if gained else None)
+
+
+def cycles_through_counts(problem: Problem) -> Bracket[Witness] | None:
+    """Every cell in one public count at most: a change enters and leaves each class of cells once, so that the widest pairs of the classes add up.
+
+    Any query, structural zeros and bottom included (``docs/explanation/proofs/blowfish-constraints.md``, section 5).
+    """
+    policy, query, norm, work = problem.policy, problem.query, problem.norm, problem.effort
+    graph, size = _graph(policy), policy.domain.size
+    if policy.domain.capacity is not None or size > KEPT_CELLS:
+        return None
+    if size <= DENSE_CELLS and query.is_identity:
+        return None  # the search below settles these
+    matrix = policy.system.matrix().tocsc()
+    matrix.eliminate_zeros()
+    if not matrix.nnz or int(np.diff(matrix.indptr).max()) > 1:
+        return None
+    labels = _labels(policy)
+    possible = np.setdiff1d(np.arange(size, dtype=np.int64), policy.system.zeros)
+    order = possible[np.argsort(labels[possible], kind="stable")]
+    members = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
+    columns = {
+        (matrix.indices[matrix.indptr[cells[0]]], matrix.data[matrix.indptr[cells[0]]])
+        for cells in members
+        if matrix.indptr[cells[0]] < matrix.indptr[cells[0] + 1]
+    }
+    if len({row for row, _ in columns}) < len(columns):
+        return None  # a count with several weights: the classes are not affinely independent
+    bottom = graph.bottom != "none"
+    widths, pairs = [], []
+    for cells in members:
+        loose = bottom and matrix.indptr[cells[0]] == matrix.indptr[cells[0] + 1]
+        width, pair = _widest(problem, cells, loose)
+        widths.append(width)
+        if pair is not None:
+            pairs.append((width, pair))
+    cap = policy.at_most_records
+    if query.is_identity:
+        upper = sum(widths) if cap is None else min(sum(widths), 2 * cap)
+    else:
+        widths = sorted(widths, reverse=True)[:cap]
+        # the root of a sum of squares, or the mean of the roots by Cauchy and Schwarz
+        apart = norm == "l1" or _apart(problem, members)
+        upper = sum(widths) if apart else len(widths) * sum(widths)
+    witness = _cycle_of_pairs(problem, labels, [pair for _, pair in sorted(pairs, reverse=True)][:cap])
+    lower = 0 if witness is None else query.change_norm(witness.change, norm)
+    reason = (
+        "a change runs through the classes of cells with equal public counts in a simple cycle and enters and leaves each once, "
+        "so that the widest pairs of the classes add up"
+    )
+    found = Bracket(upper, lower, witness if lower else None, "disjoint counts", reason)
+    if found.exact or size > DENSE_CELLS:
+        return found
+    search = problem.but(without="cycles through counts", effort=work).climb()
+    high, low = min(found, search, key=lambda b: b.upper), max(search, found, key=lambda b: b.lower)
+    return replace(high, lower=low.lower, witness=low.witness)
+
+
+def _widest(problem: Problem, cells: Ints, loose: bool) -> tuple[int, tuple[int, int] | None]:
+    """The largest difference of two columns of some cells (and of bottom), or a bound on it, and two cells that differ much."""
+    query, norm, work = problem.query, problem.norm, problem.effort
+    if query.is_identity:
+        best = 2 if len(cells) > 1 else int(loose)
+        return best, (int(cells[0]), int(cells[1])) if len(cells) > 1 else None
+    norms = query.column_norms(cells, norm)
+    value, pair = (int(norms.max()) if loose else 0), None
+    longest = int(norms.max())
+    for at in range(len(cells) - 1):
+        rest = cells[at + 1 :]
+        work.spend(4 + len(rest) // 8)
+        if work.done:
+            return longest * (2 if norm == "l1" else 4), pair
+        gaps = query.pair_norms(np.full(len(rest), cells[at]), rest, norm)
+        far = int(np.argmax(gaps))
+        if int(gaps[far]) > value:
+            value, pair = int(gaps[far]), (int(cells[at]), int(rest[far]))
+    return value, pair
+
+
+def _apart(problem: Problem, members: list[Ints]) -> bool:
+    """Whether no answer counts cells of two classes."""
+    taken: set[int] = set()
+    for cells in members:
+        rows = set(np.unique(problem.query.columns(cells).tocoo().row).tolist())
+        if rows & taken:
+            return False
+        taken |= rows
+    return True
+
+
+def _cycle_of_pairs(problem: Problem, labels: Ints, pairs: list[tuple[int, int]]) -> Witness | None:
+    """A cycle that leaves classes at one cell of a pair and enters them at the other, with one secret pair or in a complete graph."""
+    from policygraph.model.graphs.rules import Complete
+
+    query, norm, graph = problem.query, problem.norm, _graph(problem.policy).without_bottom()
+    best: tuple[int, list[tuple[int | None, int | None]]] = (0, [])
+
+    def look(found: list[tuple[int, int]]) -> None:
+        nonlocal best
+        change: dict[int, int] = {}
+        for x, y in found:
+            change[x], change[y] = change.get(x, 0) - 1, change.get(y, 0) + 1
+        value = query.change_norm({c: n for c, n in change.items() if n}, norm) if found else 0
+        if value > best[0]:
+            best = value, list(found)
+
+    # one record along an edge inside its class
+    for tried, (u, v) in enumerate(graph.edge_chunks(1 << 12)):
+        inside = np.flatnonzero(labels[u] == labels[v])
+        if len(inside):
+            gaps = query.pair_norms(u[inside], v[inside], norm)
+            at = inside[int(np.argmax(gaps))]
+            if not np.isin([u[at], v[at]], problem.policy.system.zeros).any():
+                look([(int(u[at]), int(v[at]))])
+        if tried > 64 or problem.effort.done:
+            break
+    turned: list[tuple[int, int]] = []
+    total: dict[int, int] = {}
+    for pair in pairs[:MOST_CLASSES]:
+        # each class is turned so that the changes add up
+        ways = []
+        for x, y in (pair, pair[::-1]):
+            change = dict(total)
+            change[x], change[y] = change.get(x, 0) - 1, change.get(y, 0) + 1
+            ways.append((query.change_norm(change, norm), (x, y), change))
+        _, way, total = max(ways, key=lambda one: one[0])
+        turned.append(way)
+    if isinstance(graph.rule, Complete):
+        look(
+            [(x, turned[(at + 1) % len(turned)][1]) for at, (x, _) in enumerate(turned)]
+            if len(turned) > 1
+            else []
+        )
+    else:
+        for found in _with_one_edge(graph, labels, turned, problem):
+            look(found)
+    return Witness.of_pairs(best[1]) if best[0] else None
+
+
+def _with_one_edge(
+    graph: PolicyGraph, labels: Ints, turned: list[tuple[int, int]], problem: Problem
+) -> Iterator[list[tuple[int, int]]]:
+    """Orders of the classes in which one record changes along an edge and the others along non-edges."""
+    if len(turned) < 2:
+        return
+    crossing: list[tuple[int, int]] = []
+    zeros = problem.policy.system.zeros
+    for tried, (u, v) in enumerate(graph.edge_chunks(1 << 12)):
+        some = np.flatnonzero((labels[u] != labels[v]) & ~np.isin(u, zeros) & ~np.isin(v, zeros))
+        crossing += [(int(u[at]), int(v[at])) for at in some[:2]]
+        if tried > 8 or len(crossing) >= 4:
+            break
+    by_class = {int(labels[x]): (x, y) for x, y in turned}
+    starts = [(way[0], other[1]) for way, other in pairwise(turned[:40])]
+    starts = [pair for pair in starts if graph.has_edge(*pair)][:2]
+    for x, y in [pair for one in crossing for pair in (one, one[::-1])] + starts:
+        first, second = int(labels[x]), int(labels[y])
+        # the classes of the edge are left and entered at its ends, and at the other end of their pair, or at the same cell
+        enters = by_class.get(first, (x, x))
+        leaves = by_class.get(second, (y, y))
+        into = enters[1] if enters[1] != x else enters[0]
+        out = leaves[0] if leaves[0] != y else leaves[1]
+        rest = [way for way in turned if int(labels[way[0]]) not in (first, second)]
+        cycle, here = [(x, y)], out
+        while rest:
+            problem.effort.spend(1 + len(rest) // 8)
+            step = next((at for at, way in enumerate(rest) if not graph.has_edge(here, way[1])), None)
+            if step is None:
+                break
+            way = rest.pop(step)
+            cycle.append((here, way[1]))
+            here = way[0]
+        while len(cycle) > 1 and graph.has_edge(here, into):
+            here = cycle.pop()[0]  # the last class is left out
+        if here != into and not graph.has_edge(here, into):
+            yield [*cycle, (here, into)]
 
 
 def secret_node_pairs(problem: Problem) -> Bracket[Witness] | None:
@@ -183,6 +475,8 @@ def minimal_sets(problem: Problem) -> Bracket[Witness] | None:
         at_most_records=policy.at_most_records,
         effort=problem.effort,
     )
+    if bracket.upper > HOPELESS * bracket.lower and policy.at_most_records is None:
+        bracket = replace(bracket, reason=f"{bracket.reason.rstrip('.')}; {AFFORDABLE}")
     return bracket.in_terms(pair_of(bracket, keep.tolist()))
 
 
@@ -190,13 +484,12 @@ def pair_of(bracket: Bracket[Any], cells: Sequence[int]) -> Witness | None:
     """The data sets of a Blowfish move, whose vertices stand for the given cells; bottom stands for none."""
     if bracket.witness is None or not bracket.lower:
         return None
-    tables: tuple[dict[int, int], dict[int, int]] = ({}, {})
-    for transition in bracket.witness.transitions:
-        for table, end in zip(tables, transition, strict=True):
-            if isinstance(end, (int, np.integer)) and 0 <= int(end) < len(cells):
-                cell = int(cells[int(end)])
-                table[cell] = table.get(cell, 0) + 1
-    return Witness.of_tables(*tables)
+
+    def cell(end: Any) -> int | None:
+        inside = isinstance(end, (int, np.integer)) and 0 <= int(end) < len(cells)
+        return int(cells[int(end)]) if inside else None
+
+    return Witness.of_pairs((cell(x), cell(y)) for x, y in bracket.witness.transitions)
 
 
 def one_margin(problem: Problem) -> Bracket[Witness] | None:
@@ -289,7 +582,6 @@ def refuse(problem: Problem) -> Bracket[Witness] | None:
         )
     raise RefusedError(
         f"no proved sensitivity for {domain!r} with a policy graph and these public facts: more than "
-        f"{DENSE_CELLS} cells can be handled only under one public margin. Coarsen the domain, make fewer facts public, "
-        "or set at_most_records.",
+        f"{DENSE_CELLS} cells can be handled only if no cell is in two public counts, or if no edge changes a public fact. {AFFORDABLE}.",
         code="sensitivity.refused",
     )

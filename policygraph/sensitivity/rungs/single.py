@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,16 @@ import numpy as np
 from policygraph.model.constraints.tables import Cuboid, Total
 from policygraph.model.system import MATRIX_CELLS
 from policygraph.moves.bracket import Bracket, Witness
+from policygraph.moves.low_rank import circuits_of_parts
 from policygraph.moves.single import Ints, SingleMoves, single_moves
 from policygraph.sensitivity.problem import Problem
 
-__all__ = ["one_number"]
+__all__ = ["one_number", "two_numbers"]
 
 SMALL = 100
 """Up to so many cells all minimal moves are listed by the search, which needs nothing compiled."""
+LARGE_ENTRIES = 20
+"""Weights of sums above which the list of minimal moves may be long."""
 PARTS = 1_000
 """Most parts whose moves are tried one by one on a query that is not the table itself."""
 ENTRIES = 40_000_000
@@ -74,6 +78,54 @@ def one_number(problem: Problem) -> Bracket[Witness] | None:
 
 
 METHOD = "closed form, one open number"
+
+
+def two_numbers(problem: Problem) -> Bracket[Witness] | None:
+    """The largest move of public sums whose connected parts leave two numbers open each, at most; exact for all minimal moves.
+
+    Notes
+    -----
+    In two dimensions the largest of all minimal moves, in any norm of the answers, is one of fewest cells (``docs/explanation/proofs/single-moves.md``, section 2).
+    """
+    policy, query = problem.policy, problem.query
+    facts = policy.system.sums
+    if not problem.whole or policy.domain.capacity is not None or policy.domain.size > MATRIX_CELLS:
+        return None
+    if policy.system.has_values or all(isinstance(f, (Cuboid, Total)) for f in facts):
+        return None
+    cells = np.setdiff1d(np.arange(policy.domain.size, dtype=np.int64), policy.system.zeros)
+    matrix = policy.system.matrix()[:, cells].tocsr()
+    wide = int(abs(matrix).max()) if matrix.nnz else 0
+    if policy.domain.size <= SMALL and wide <= LARGE_ENTRIES:
+        return None  # all minimal moves are listed
+    if len(cells) - matrix.shape[0] > 2 * PARTS:
+        return None  # too few sums to leave less open
+    ends, at, data = matrix.indptr.tolist(), matrix.indices.tolist(), matrix.data.tolist()
+    rows = [dict(zip(at[a:b], data[a:b], strict=True)) for a, b in pairwise(ends)]
+    found = circuits_of_parts(rows, len(cells), problem.effort.share(1, 2))
+    if found is None:
+        return None
+    value, best = 0, dict[int, int]()
+    for circuit in found:
+        change = {int(cells[cell]): amount for cell, amount in circuit.items()}
+        problem.effort.spend(len(change))
+        if problem.effort.done:
+            return None
+        if query.is_identity:
+            norm = sum(abs(x) if problem.norm == "l1" else x * x for x in change.values())
+        else:
+            norm = query.change_norm(change, problem.norm)
+        if norm > value:
+            value, best = norm, change
+    if any(abs(x) >= 1 << 62 for x in best.values()):
+        return None
+    reason = (
+        "the facts leave two numbers open at most in each connected part, so that the changes that keep them are a plane of whole points: "
+        f"the largest of all minimal ones is one of the {len(found):,} of fewest cells"
+    )
+    return Bracket(
+        value, value, Witness.of_change(best) if value else None, "closed form, two open numbers", reason
+    )
 
 
 def _protected(problem: Problem, moves: SingleMoves, least: Ints, most: Ints, *, valued: bool) -> Any:
