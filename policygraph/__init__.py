@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from policygraph.model.policy import Policy
     from policygraph.model.queries import Query
     from policygraph.model.units import Unit
+    from policygraph.moves.distance import distance
     from policygraph.moves.move import Move
     from policygraph.plan import plan
     from policygraph.release import Release
@@ -104,6 +105,7 @@ _WHERE = {
     "policygraph.attacks.lint": ["attack"],
     "policygraph.audit": ["audit"],
     "policygraph.compare": ["compare"],
+    "policygraph.moves.distance": ["distance"],
     "policygraph.model.bins": ["Bins"],
     "policygraph.plan": ["plan"],
     "policygraph.curator.counting.reading": ["Files"],
@@ -247,6 +249,7 @@ __all__ = [
     "compare",
     "count",
     "cubes",
+    "distance",
     "expected_error",
     "extend",
     "load",

@@ -23,7 +23,7 @@ GROUPS = {
     "Public facts": [
         "Constraint", "Cuboid", "Total", "Cell", "Cells", "StructuralZero", "LinearCount", "Sums", "count", "Degrees", "KnownEdges",
     ],
-    "Sensitivity": ["sensitivity", "Sensitivity", "Move", "Query"],
+    "Sensitivity": ["sensitivity", "Sensitivity", "Move", "Query", "distance"],
     "Privacy losses and plans": ["Epsilon", "EpsilonDelta", "Rho", "plan", "compare", "expected_error"],
     "Releases": ["release", "Release", "report", "agreeing", "load", "Files", "LinkedTables", "Ledger", "OnlineCube", "OnlineAnswer", "SecureRng", "SeededRng", "SyntheticRecords", "synthetic_records"],
     "Mechanisms": [

@@ -204,6 +204,9 @@ def explain(
     draw: Path | None = typer.Option(
         None, "--draw", help="Draw the pair that must look alike into this picture."
     ),
+    definitions: bool = typer.Option(
+        False, "--definitions", help="Set the definitions of the literature side by side instead."
+    ),
     as_json: bool = AS_JSON,
 ) -> None:
     """What is hidden, what is public, which two data sets must look alike, and what each choice costs."""
@@ -214,6 +217,9 @@ def explain(
 
     read, query = one_query(file)
     loss = Epsilon(as_fraction(epsilon, "epsilon"))
+    if definitions:
+        _definitions(query, read.policy, loss, as_json=as_json, draw=draw)
+        return
     if draw is not None:
         from policygraph.pictures import check_picture
 
@@ -244,6 +250,25 @@ def explain(
         )
     if draw is not None:
         typer.echo(why if drawn is None else f"drawn: {drawn}")
+
+
+def _definitions(query: Any, policy: Any, loss: Any, *, as_json: bool, draw: Path | None) -> None:
+    """What each definition of the literature asks and promises."""
+    from policygraph.definitions import definitions, definitions_text
+    from policygraph.model.grouped import Grouped
+    from policygraph.model.queries.statistics import NonlinearQuery
+
+    if isinstance(policy, Grouped) or isinstance(query, NonlinearQuery) or draw is not None:
+        raise InputError(
+            "--definitions: expected single records and a linear query, and no --draw. Leave [unit] out of the file to compare the definitions for records.",
+            code="cli.definitions",
+        )
+    with stage("comparing definitions"):
+        made = definitions(query, policy)
+    if as_json:
+        print_json({"definitions": [one.to_dict(loss.value) for one in made]})
+        return
+    typer.echo(definitions_text(made, loss.value))
 
 
 def _statistic(query: Any, policy: Any, loss: Any, *, as_json: bool, draw: Path | None) -> None:
