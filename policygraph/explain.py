@@ -77,7 +77,7 @@ def data_words(policy: Policy | Grouped) -> str:
         ]
         return f"two tables, {' and '.join(each)}; {domain.size:,} cells"
     parts = ", ".join(
-        f"{n} ({s} value{'s' * (s != 1)})" for n, s in zip(domain.names, domain.shape, strict=True)
+        f"{n} ({s:,} value{'s' * (s != 1)})" for n, s in zip(domain.names, domain.shape, strict=True)
     )
     return f"a table of records over {parts}; {domain.size:,} cells"
 

@@ -17,8 +17,11 @@ __all__ = ["Markup", "json_script", "notebook", "table", "tag"]
 VOID = frozenset({"br", "col", "hr", "img", "input", "link", "meta"})
 _NAME = re.compile(r"[a-z][A-Za-z0-9]*")
 _ATTRIBUTE = re.compile(r"[A-Za-z][A-Za-z0-9:-]*")
-# No page may hold these: control characters other than white space, and halves of characters.
-_BROKEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+# No page may hold these: control characters other than white space, halves of characters, and marks that turn the direction of the text that follows
+# them, so that a label could rewrite the words and numbers beside it. (Hebrew and Arabic labels need none of these marks.)
+_BROKEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
 
 
 class Markup(str):

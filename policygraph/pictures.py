@@ -6,6 +6,7 @@ matplotlib is loaded when the first picture is made, and no window is opened: a 
 from __future__ import annotations
 
 import io
+import re
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ __all__ = ["blank", "check_picture", "keep", "label", "short", "wrapped"]
 
 MARK, INK, SOFT, LINE = "#20588a", "#1c1b19", "#57544e", "#d9d5cb"
 GONE, CAME = "#a8321f", "#1b6e46"
+_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
 def _missing(cause: ImportError) -> InputError:
@@ -98,7 +100,7 @@ def label(text: object, most: int = 14) -> str:
     >>> label("$10 to $20")
     '\\$10 to \\$20'
     """
-    return short(str(text), most).replace("$", r"\$")
+    return short(_straight(str(text)), most).replace("$", r"\$")
 
 
 def wrapped(text: str, width: int) -> str:
@@ -109,7 +111,12 @@ def wrapped(text: str, width: int) -> str:
     >>> wrapped("workclass x education", 12)
     'workclass x\neducation'
     """
-    return "\n".join(textwrap.wrap(text, width, max_lines=3, placeholder=" …")).replace("$", r"\$")
+    return "\n".join(textwrap.wrap(_straight(text), width, max_lines=3, placeholder=" …")).replace("$", r"\$")
+
+
+def _straight(text: str) -> str:
+    """The text without marks that turn the direction of what follows them."""
+    return _TURNING.sub("\ufffd", text)
 
 
 def quiet(axes: Any) -> None:

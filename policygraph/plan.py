@@ -24,7 +24,7 @@ from policygraph.model.loss import Epsilon
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.statistics import NonlinearQuery
-from policygraph.model.system import describe
+from policygraph.model.system import name_of
 from policygraph.model.units import Unit
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.linked import member_words
@@ -223,14 +223,14 @@ class BudgetPlan:
 
     def __str__(self) -> str:
         people = _people(self.policy)
-        word = "95 % of the time within" if self.measure == "within_95" else "a standard deviation of"
+        word = "with probability 95 %" if self.measure == "within_95" else "as a standard deviation"
         same = len(set(self.targets.values())) == 1
         goal = (
             f"{next(iter(self.targets.values())):g} {people} in every table"
             if same
             else "the error that was asked of each table"
         )
-        lines = [f"epsilon = {show(self.epsilon)} reaches {goal} ({word} that)."]
+        lines = [f"epsilon = {show(self.epsilon)} reaches {goal} ({word})."]
         if self.before is not None:
             missed = [name for name, error in self.before.errors.items() if error > self.targets[name]]
             lines.append(
@@ -241,7 +241,8 @@ class BudgetPlan:
         lines += ["", f"Largest error of each table at epsilon = {show(self.epsilon)}, in {people}:"]
         width = max(map(len, self.per_table))
         lines += [
-            f"  {name:<{width}}  {error:8.4g}" + ("" if same else f"  (asked: {self.targets[name]:g})")
+            f"  {name:<{width}}  {format(error, '8.4g') if error else '   exact'}"
+            + ("" if same else f"  (asked: {self.targets[name]:g})")
             for name, error in self.per_table.items()
         ]
         lines += ["", f"Error against epsilon (the largest of all tables, in {people}):"]
@@ -325,7 +326,7 @@ def protection(policy: Policy | Grouped) -> str:
 
 STRENGTHS = {
     "worst-case": "every group of people, against somebody who knows the published tables and everybody outside the group: whatever exchange of values inside the group keeps the published "
-    "tables, the release does not tell whether it happened, however many people it involves.",
+    "tables and cannot be split into smaller ones that do, the release does not tell whether it happened, however many people it involves.",
     "positive": "every {person}, against somebody who knows the published tables and wonders whether the {person} is in one cell or in another: the others who must then differ are the fewest that "
     "keep the published tables. Longer exchanges that nothing needs are not hidden.",
     "markov": "two people who swap values so that the published tables stay as they are (at most four counts change, each by one). Exchanges among three and more people are not hidden.",
@@ -565,9 +566,7 @@ def _options(search: _Search, epsilon: Fraction) -> tuple[Option, ...]:
             if word != policy.strength:
                 others.append((f"strength = {word!r}", policy.with_strength(word, policy.at_most_records)))
     facts = policy.constraints if len(policy.constraints) <= 8 else ()
-    others += [
-        (f"if {describe(fact, policy.domain)[:80]} were not public", policy.without(fact)) for fact in facts
-    ]
+    others += [(f"if {name_of(fact, policy.domain)} were not public", policy.without(fact)) for fact in facts]
     out = []
     for change, other in others:
         inner = _Search(

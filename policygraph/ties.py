@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["SAME", "clearly_less", "figures", "least", "order", "ranked", "settled"]
+__all__ = ["SAME", "clearly_less", "digits", "figures", "least", "order", "ranked", "settled"]
 
 SAME = 1e-9
 """Positive figures whose ratio is nearer to 1 than this are one figure: far above what rounding does, far below what matters."""
@@ -99,3 +99,17 @@ def settled(logs: Floats, grid: int = GRID) -> Floats:
     """
     made: Floats = np.rint(logs * grid) / grid
     return made
+
+
+def digits(value: float, many: int = 4) -> str:
+    """A figure for people: so many digits, with separators, and no power of ten below 10^15.
+
+    Examples
+    --------
+    >>> digits(0.12345), digits(7052.3), digits(45_653_210.0), digits(4386.2, 3)
+    ('0.1235', '7052', '45,650,000', '4,390')
+    """
+    short = f"{value:.{many}g}"
+    if not isfinite(value) or not 10 ** min(4, many) <= abs(float(short)) < 1e15:
+        return short
+    return f"{float(short):,.0f}"

@@ -131,7 +131,7 @@ def write_workbook(
         sheet.freeze_panes = "A2"
         head = []
         for name in columns:
-            cell = openpyxl.cell.WriteOnlyCell(sheet, value=_plain(name))
+            cell = _cell(openpyxl, sheet, str(name))
             cell.font = openpyxl.styles.Font(bold=True)
             head.append(cell)
         sheet.append(head)

@@ -130,3 +130,21 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "(asked: 20)" in capsys.readouterr().out
     assert main(["plan", str(path), "--table", "sex x age"]) == 2
     assert main(["plan", str(path)]) == 2
+
+
+def test_words_for_people(tmp_path: Path) -> None:
+    """No list of numbers stands for a published table, and of a long pair of data sets only what differs is shown."""
+    domain = pg.Domain({"place": 20, "age": 3, "work": 2})
+    facts = [pg.Cuboid("place", equals=[30] * 20), pg.Cuboid("age", equals=[200] * 3)]
+    made = pg.plan(pg.queries.all_cuboids(domain, up_to=2), pg.Policy(domain, constraints=facts), error=40)
+    text = str(made)
+    assert "[30" not in text
+    assert "if cuboid place were not public" in text
+    assert "exact" in next(line for line in text.splitlines() if line.startswith("  place "))
+    [before, after] = [line for line in text.splitlines() if line.startswith(("  before:", "  after:"))]
+    for line in (before, after):
+        assert "the same in both" in line
+        assert line.count("(") <= 6
+    found = str(pg.attack(made.query, made.policy, 1))
+    assert "[30" not in found
+    assert not any(line.startswith(("  cuboid age:", "  cuboid place:")) for line in found.splitlines())

@@ -15,6 +15,8 @@ from policygraph.curator.counting.source import TABLE, Source
 from policygraph.curator.counting.values import plain, printed
 from policygraph.errors import DataError
 
+RARE = 10
+"""Values of fewer records than this are named to the curator as rare."""
 LISTED = 2000
 """Values of a column are listed up to so many different ones."""
 SHARES = (0.2, 0.4, 0.6, 0.8)
@@ -44,6 +46,8 @@ class ColumnProfile:
         All different values, in alphabetical order (numbers by size); None if they are too many.
     padded
         Whether a value is a numeral with a zero in front, such as 0101, which is a code and no number.
+    rare
+        The values that fewer than 10 records have; for the curator only.
     """
 
     name: str
@@ -58,6 +62,7 @@ class ColumnProfile:
     shares: tuple[float, ...] = ()
     values: tuple[str, ...] | None = None
     padded: bool = False
+    rare: tuple[str, ...] = ()
 
     @property
     def present(self) -> int:
@@ -119,10 +124,11 @@ def _profile(source: Source, name: str) -> ColumnProfile:
             f"(SELECT {printed(value, its, dialect)} AS v FROM {TABLE}) AS q) AS s WHERE {finite}"
         )
         shares = tuple(float(each) for each in found)
-    values = None
+    values, rare = None, ()
     if distinct <= LISTED:
-        rows = source.rows_of(f"SELECT v FROM ({spelled}) AS s WHERE v IS NOT NULL ORDER BY x, v")
-        values = tuple(str(each) for (each,) in rows)
+        rows = source.rows_of(f"SELECT v, n FROM ({spelled}) AS s WHERE v IS NOT NULL ORDER BY x, v")
+        values = tuple(str(each) for each, _ in rows)
+        rare = tuple(str(each) for each, many in rows if many < RARE)
     return ColumnProfile(
         name,
         records,
@@ -136,6 +142,7 @@ def _profile(source: Source, name: str) -> ColumnProfile:
         shares,
         values,
         bool(row[10]),
+        rare,
     )
 
 

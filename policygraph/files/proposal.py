@@ -62,6 +62,12 @@ class Attribute:
         Label for missing and unknown values; None where there are none.
     from_data
         Whether the labels or edges were taken from the data.
+    rare
+        Labels from the data that few records have; for the curator only, no file says which.
+    other_known
+        Whether a published table has the label of missing values.
+    repeats
+        Whether it identifies units of which some have several records.
     """
 
     name: str
@@ -73,6 +79,9 @@ class Attribute:
     from_data: bool = True
     end: int | None = None
     closed: bool = False
+    rare: tuple[str, ...] = ()
+    repeats: bool = False
+    other_known: bool = False
 
     @property
     def used(self) -> bool:
@@ -127,8 +136,9 @@ def decide(column: ColumnProfile) -> Attribute:
     plain = not column.numbers or (whole and (column.low or 0) >= 0)
     if named or (unique and not column.days and plain):
         # How many records there are is not for a public file.
-        many = "each value once" if column.distinct == present else "some values more than once"
-        return Attribute(name, f"it looks like an identifier of units: {many}", unit=True)
+        repeats = column.distinct != present
+        many = "some values more than once" if repeats else "each value once"
+        return Attribute(name, f"it looks like an identifier of units: {many}", unit=True, repeats=repeats)
     other = UNKNOWN if column.missing else None
     if column.days == present and column.distinct > CATEGORIES:
         return Attribute(name, "dates, in bins", edges=_dates(column), other=other)
@@ -152,12 +162,19 @@ def decide(column: ColumnProfile) -> Attribute:
         if not coded:
             return Attribute(name, "numbers, in bins", edges=_edges(column), other=other)
         labels = tuple(int(Decimal(value.strip())) for value in column.values or ())
-        return Attribute(name, "whole numbers, as labels", labels=tuple(dict.fromkeys(labels)), other=other)
+        return Attribute(
+            name,
+            "whole numbers, as labels",
+            labels=tuple(dict.fromkeys(labels)),
+            other=other,
+            rare=column.rare,
+        )
     if column.values is None:
         return Attribute(name, f"more than {LISTED:,} different texts: too many for labels")
     if all(value.strip() == "" for value in column.values):
         return Attribute(name, "its values are blank")
-    return Attribute(name, f"{len(column.values):,} labels", labels=column.values, other=other)
+    many = f"{len(column.values):,} label{'s' * (len(column.values) != 1)}"
+    return Attribute(name, many, labels=column.values, other=other, rare=column.rare)
 
 
 def may_count(column: ColumnProfile) -> bool:
@@ -213,6 +230,7 @@ def fitted(attribute: Attribute, labels: Sequence[str], file: str) -> Attribute:
             closed=closed,
             other=other,
             from_data=False,
+            other_known=True,
         )
     known = attribute.labels or ()
     lacking = [label for label in known if str(label) not in labels]
@@ -229,7 +247,10 @@ def fitted(attribute: Attribute, labels: Sequence[str], file: str) -> Attribute:
         labels=made,
         other=other,
         unit=False,
+        repeats=False,
         from_data=False,
+        other_known=True,
+        rare=(),
     )
 
 
@@ -364,7 +385,7 @@ def propose(
     ]
     for each in used:
         mark = "FROM DATA: " if each.from_data else ""
-        if each.other is not None and not each.from_data:
+        if each.other is not None and not each.from_data and not each.other_known:
             mark = "FROM DATA that values are missing: "
         key = _key(each.name)
         listed = each.other is not None and each.other not in (each.labels or ())
@@ -423,7 +444,7 @@ def _neighbours(used: Sequence[Attribute], *, stated: bool) -> list[str]:
         "",
         "# What must stay hidden. As it stands: "
         + (
-            "all that the published tables leave open, as far as single exchanges of values that keep them go."
+            "all that the published tables leave open: every exchange of values between people that keeps these tables, however many it takes."
             if stated
             else "whether any one record is there, and all that it says."
         ),

@@ -27,7 +27,7 @@ from policygraph.model.queries.measures import MeasureQuery
 from policygraph.model.queries.statistics import NonlinearQuery
 from policygraph.model.units import Unit
 from policygraph.sensitivity.proofs import proved, shared_proofs
-from policygraph.ties import figures, ranked
+from policygraph.ties import digits, figures, ranked
 
 CLEARLY = 0.99
 """Noise on every answer, which is the simplest, gives way to an error of at most so much of its own; so does anything to a cube."""
@@ -44,7 +44,7 @@ class Offer:
     @property
     def figure(self) -> str:
         """What a sentence says of it."""
-        return f"{self.candidate.describe(self.ready)} {figures(self.error):.4g}"
+        return f"{self.candidate.describe(self.ready)} {digits(figures(self.error))}"
 
 
 def choose(

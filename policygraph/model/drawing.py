@@ -8,7 +8,7 @@ from policygraph.model.constraints.networks import Degrees
 from policygraph.model.constraints.tables import Cells, Cuboid, LinearCount
 from policygraph.model.domain import Domain, Network
 from policygraph.model.graphs.drawing import draw, fewer, is_drawn, spread
-from policygraph.model.system import describe
+from policygraph.model.system import describe, name_of
 from policygraph.pictures import INK, LINE, MARK, SOFT, blank, keep, label, wrapped
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _facts(policy: Policy, target: Any) -> Any:
         )
     facts = [
         # what is told, and not the numbers
-        (label(describe(fact, domain).partition(" = ")[0], 40), _attributes(fact, domain))
+        (label(name_of(fact, domain), 40), _attributes(fact, domain))
         for fact in policy.constraints[:FACTS]
     ]
     more = len(policy.constraints) - len(facts)

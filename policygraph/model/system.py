@@ -348,26 +348,35 @@ def describe(constraint: Constraint, domain: AnyDomain) -> str:
     >>> describe(Cuboid("a", equals=[1, 2]), Domain({"a": 2}))
     'cuboid a = [1, 2]'
     """
-    values = constraint.values(domain)
-    if isinstance(constraint, Total):
-        name = "total"
-    elif isinstance(constraint, Cuboid):
-        name = "cuboid " + " x ".join(constraint.names)
-    elif isinstance(constraint, Cells):
-        name = f"{len(constraint.cells)} cells of " + " x ".join(constraint.of)
-    elif isinstance(constraint, Sums):
-        name = f"{constraint.n_rows(domain):,} sums of cells"
-    elif isinstance(constraint, StructuralZero):
-        return f"{constraint.n_rows(domain)} structural zeros"
-    elif isinstance(constraint, Degrees):
-        kind = {"both": "degrees", "in": "in-degrees", "out": "out-degrees"}[constraint.side]
-        some = constraint.n_rows(domain)
-        name = f"{kind} of {'all' if some == getattr(domain, 'order', -1) else some} nodes"
-    else:
-        name = constraint.row_name(domain, 0)
-    if values is None:
+    name, values = name_of(constraint, domain), constraint.values(domain)
+    if values is None or isinstance(constraint, StructuralZero):
         return name
     return f"{name} = {values[0]}" if len(values) == 1 else f"{name} = {_short(list(values))}"
+
+
+def name_of(constraint: Constraint, domain: AnyDomain) -> str:
+    """Name a public fact in a few words, without its values.
+
+    Examples
+    --------
+    >>> name_of(Cuboid("a", equals=[1, 2]), Domain({"a": 2}))
+    'cuboid a'
+    """
+    if isinstance(constraint, Total):
+        return "total"
+    if isinstance(constraint, Cuboid):
+        return "cuboid " + " x ".join(constraint.names)
+    if isinstance(constraint, Cells):
+        return f"{len(constraint.cells)} cells of " + " x ".join(constraint.of)
+    if isinstance(constraint, Sums):
+        return f"{constraint.n_rows(domain):,} sums of cells"
+    if isinstance(constraint, StructuralZero):
+        return f"{constraint.n_rows(domain)} structural zeros"
+    if isinstance(constraint, Degrees):
+        kind = {"both": "degrees", "in": "in-degrees", "out": "out-degrees"}[constraint.side]
+        some = constraint.n_rows(domain)
+        return f"{kind} of {'all' if some == getattr(domain, 'order', -1) else some} nodes"
+    return constraint.row_name(domain, 0)
 
 
 def _short(values: list[int]) -> str:

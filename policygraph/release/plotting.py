@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from policygraph.pictures import INK, MARK, SOFT, blank, keep, label, quiet, thousands, wrapped
+from policygraph.ties import digits
 
 # Releases and their tables import this module, so that it does not name their types.
 Release = Any
@@ -62,7 +63,7 @@ def _title(table: Table) -> str:
     within = np.asarray(table.within_95, dtype=np.float64)
     if not within.size or not np.any(within):
         return f"{table.name}, exact"
-    low, high = (f"{x:,.3g}" for x in (within.min(), within.max()))
+    low, high = (digits(float(x), 3) for x in (within.min(), within.max()))
     return f"{table.name}, 95 % within ± {low if low == high else f'{low} to {high}'}"
 
 

@@ -156,10 +156,13 @@ class Table:
 
     def summary(self) -> str:
         """One line for people: how many values, and how noisy they are."""
+        many = f"{self.name}: {len(self.values):,} value{'s' * (len(self.values) != 1)}"
+        if not np.any(self.within_95):
+            return f"{many}, exact"
         word = "standard deviation" if self.unbiased is None else "root mean squared error"
         basis = "" if self.errors in (None, "exact") else f" ({self.errors})"
         return (
-            f"{self.name}: {len(self.values):,} values, {word} {_range(self.deviation, '.4g')}, "
+            f"{many}, {word} {_range(self.deviation, '.4g')}, "
             f"95 % within {_range(self.within_95, '.4g')}{basis}"
         )
 

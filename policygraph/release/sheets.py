@@ -23,6 +23,9 @@ from policygraph.workbooks import check_excel, write_workbook
 
 BOM = b"\xef\xbb\xbf"
 EXCEL_ROWS = 1_048_575
+FORMULA = re.compile("[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+"""How a formula begins, for one spreadsheet program or another."""
+NUMERAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 Floats = npt.NDArray[np.float64]
 
 
@@ -74,6 +77,28 @@ def free(wanted: str, taken: Sequence[str]) -> str:
     while wanted in taken:
         wanted = "_" + wanted
     return wanted
+
+
+def harmless(text: str) -> str:
+    """The text as a cell of a CSV file that no spreadsheet program takes for a formula: with an apostrophe in front where it begins like one.
+
+    Examples
+    --------
+    >>> harmless("=cmd|' /C calc'!A0"), harmless("@SUM(A1)"), harmless("-20--11"), harmless("-5"), harmless("65+")
+    ("'=cmd|' /C calc'!A0", "'@SUM(A1)", "'-20--11", '-5', '65+')
+    """
+    return f"'{text}" if FORMULA.match(text) and not NUMERAL.fullmatch(text) else text
+
+
+def _harmless_column(values: Any) -> Any:
+    """A column for a CSV file."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        return to_arrow(values)
+    listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    changed = {text: harmless(text) for text in set(listed) if isinstance(text, str)}
+    if all(text == same for text, same in changed.items()):
+        return to_arrow(values)
+    return to_arrow([changed.get(text, text) for text in listed])
 
 
 def _columns(table: Any, warning: str | None) -> dict[str, Any]:
@@ -161,7 +186,8 @@ def table_files(release: Any, *, bom: bool = False) -> dict[str, bytes]:
     out = {}
     for name, columns in named_tables(release):
         sink = io.BytesIO()
-        csv.write_csv(pyarrow.table({column: to_arrow(values) for column, values in columns.items()}), sink)
+        arrays = [_harmless_column(values) for values in columns.values()]
+        csv.write_csv(pyarrow.Table.from_arrays(arrays, [harmless(column) for column in columns]), sink)
         out[file_name(name, used)] = (BOM if bom else b"") + sink.getvalue()
     return out
 

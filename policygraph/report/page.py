@@ -13,20 +13,21 @@ from policygraph.attacks.odds import certainty
 from policygraph.errors import InputError, PolicyGraphError
 from policygraph.explain import data_words, hidden_words
 from policygraph.markup import Markup, tag
-from policygraph.model.constraints import Constraint, Cuboid, Total
+from policygraph.model.constraints import Constraint, Cuboid, StructuralZero, Total
 from policygraph.model.domain import Domain, Network
 from policygraph.model.grouped import Grouped, records_of
 from policygraph.model.loss import Epsilon
 from policygraph.model.node_privacy import NodePrivacy
 from policygraph.model.policy import Policy
-from policygraph.model.system import describe
+from policygraph.model.system import name_of
 from policygraph.output import replacing
+from policygraph.pictures import short
 from policygraph.release.release import Release
 from policygraph.report.attacker import attacker, odds, percent
 from policygraph.report.graphs import network, policy_graph
 from policygraph.report.lattice import lattice
 from policygraph.report.pair import pair, value_of
-from policygraph.report.tables import blocks, figure, index, text_of, title_of, typical, word_of
+from policygraph.report.tables import LONG, blocks, figure, index, text_of, title_of, typical, word_of
 
 if TYPE_CHECKING:
     from policygraph.curator.ledger.accounts import Account
@@ -148,7 +149,10 @@ def _section(name: str, heading: str, content: list[Any]) -> Markup:
 def _title(release: Release) -> str:
     if len(release.tables) == 1:
         return title_of(release.tables[0])
-    names = list(dict.fromkeys(name for table in release.tables for name in table.columns))
+    names = [
+        short(name, LONG)
+        for name in dict.fromkeys(name for table in release.tables for name in table.columns)
+    ]
     shown = _listing(names[:8]) + (f" and {len(names) - 8} more attributes" if len(names) > 8 else "")
     return f"{len(release.tables):,} tables" + (f" by {shown}" if names else "")
 
@@ -308,12 +312,15 @@ def _hidden(release: Release) -> str:
 
 def _fact(fact: Constraint, policy: Any) -> str:
     """A public fact in the words of this page."""
-    said = describe(fact, policy.domain)
+    said = name_of(fact, policy.domain)
     if isinstance(fact, Cuboid):
-        return "the table " + said.removeprefix("cuboid ").replace(
-            " x ".join(fact.names), " × ".join(fact.names)
-        )
-    return "the number of records" + said.removeprefix("total") if isinstance(fact, Total) else said
+        said = "the table " + " × ".join(short(name, LONG) for name in fact.names)
+    elif isinstance(fact, Total):
+        said = "the number of records"
+    values = None if isinstance(fact, StructuralZero) else fact.values(policy.domain)
+    if values is None:
+        return said
+    return f"{said}, {values[0]:,}" if len(values) == 1 else f"{said} ({len(values):,} published numbers)"
 
 
 def _upper(text: str) -> str:
@@ -433,10 +440,10 @@ def _public(release: Release) -> list[Any]:
         rows = []
         for name in domain.names:
             labels = domain.labels(name)
-            listed = ", ".join(text_of(label) for label in labels[:LABELS]) + (
+            listed = ", ".join(short(text_of(label), LONG) for label in labels[:LABELS]) + (
                 f" and {len(labels) - LABELS:,} more" if len(labels) > LABELS else ""
             )
-            rows.append(tag("div", tag("dt", f"{name} ({len(labels):,})"), tag("dd", listed)))
+            rows.append(tag("div", tag("dt", f"{short(name, LONG)} ({len(labels):,})"), tag("dd", listed)))
         said += [tag("h3", "Attributes and their possible values"), tag("dl", rows, class_="summary")]
     return said
 
@@ -449,7 +456,7 @@ def _certificate(release: Release) -> list[Any]:
     if found.exact:
         claim = f"Between two such data sets what was measured changes by {number} at most, and for these two by exactly {number}. The noise was scaled to that number: less would not be enough, more is not needed."
     else:
-        claim = f"Between two such data sets what was measured changes by {number} at most; for the two below by {float(found.lower):.4g}. The noise was scaled to the larger number, which is proved."
+        claim = f"Between two such data sets what was measured changes by {number} at most; for the two below by {float(found.lower):,.6g}. The noise was scaled to the larger number, which is proved."
     if "cube" in release.record:
         claim += " (What was measured are counts times the weights of their tables, so that this number is not one of records.)"
     return [

@@ -5,28 +5,32 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from policygraph.exact import show
 from policygraph.markup import Markup, table, tag
 from policygraph.model.constraints import Cuboid
 from policygraph.model.domain import Domain, Network
 from policygraph.model.grouped import records_of
+from policygraph.model.queries.measures import MeasureQuery
+from policygraph.pictures import short
 from policygraph.report.graphs import network
 from policygraph.report.tables import text_of
 from policygraph.sensitivity.certificate import Sensitivity
 
 MOST_ROWS = 16
+MOST_COLUMNS = 4
+"""Data sets with more attributes stand below each other, so that no column is cut."""
+LONG = 60
 MOST_FACTS = 6
 Rows = tuple[tuple[int, int], ...]
 
 
 def value_of(found: Sensitivity) -> str:
     """The sensitivity as a number."""
-    return show(found.value) if found.value.denominator == 1 else f"{float(found.value):.4g}"
+    return f"{int(found.value):,}" if found.value.denominator == 1 else f"{float(found.value):.4g}"
 
 
 def pair(found: Sensitivity) -> list[Any]:
     """Both data sets, what changes between them, and what they share."""
-    witness = found.witness
+    witness, domain = found.witness, found.policy.domain
     if witness is None:
         return [
             tag(
@@ -41,10 +45,14 @@ def pair(found: Sensitivity) -> list[Any]:
         _side(found, "Data set B", after, came, "came"),
     ]
     return [
-        tag("div", sides, class_="pair"),
+        tag(
+            "div",
+            sides,
+            class_="pair wide" if isinstance(domain, Domain) and len(domain.names) > MOST_COLUMNS else "pair",
+        ),
         tag(
             "p",
-            f"Only the marked {'edges' if isinstance(found.policy.domain, Network) else 'records'} differ; "
+            f"Only the marked {'edges' if isinstance(domain, Network) else 'records'} differ; "
             + (
                 "both have the published values. "
                 if records_of(found.policy).system.has_values
@@ -82,14 +90,20 @@ def _side(found: Sensitivity, title: str, rows: Rows, marked: dict[int, int], ki
 def _listed(found: Sensitivity, title: str, rows: Rows, marked: dict[int, int], kind: str) -> Markup:
     domain = found.policy.domain
     names = list(domain.names) if isinstance(domain, Domain) else ["from", "to"]
-    ordered = sorted(rows, key=lambda row: row[0] not in marked)[:MOST_ROWS]
+    ordered, rest = list(rows), []
+    if len(rows) > MOST_ROWS:  # what is the same in both is only counted
+        ordered = [row for row in rows if row[0] in marked][:MOST_ROWS] or ordered[:MOST_ROWS]
+        listed = {cell for cell, _ in ordered}
+        rest = [row for row in rows if row[0] not in listed]
     body = []
     for cell, count in ordered:
-        labels = [text_of(label) for label in found.query.cell(cell)]
+        labels = [short(text_of(label), LONG) for label in found.query.cell(cell)]
         body.append((marked.get(cell, 0), [*labels, f"{count:,}"]))
     width = max((len(labels) for _, labels in body), default=len(names) + 1) - 1
+    if isinstance(found.query, MeasureQuery):
+        names.append(found.query.measure.column)
     names += [f"value {k + 1}" for k in range(width - len(names))]
-    more = len(rows) - len(ordered)
+    same = ", the same in both" if all(cell not in marked for cell, _ in rest) else ""
     sign = {"gone": "only in A", "came": "only in B"}[kind]
     return tag(
         "div",
@@ -101,7 +115,7 @@ def _listed(found: Sensitivity, title: str, rows: Rows, marked: dict[int, int], 
                 tag(
                     "tr",
                     [
-                        tag("th", name, scope="col")
+                        tag("th", short(name, LONG), scope="col")
                         for name in [*names[:width], "count", "" if not marked else sign]
                     ],
                 ),
@@ -122,7 +136,13 @@ def _listed(found: Sensitivity, title: str, rows: Rows, marked: dict[int, int], 
         tag("p", "No edge at all." if isinstance(domain, Network) else "No record at all.")
         if not rows
         else None,
-        tag("p", f"and {more:,} more") if more else None,
+        tag(
+            "p",
+            f"and {sum(count for _, count in rest):,} more in {len(rest):,} other cells{same}",
+            class_="note",
+        )
+        if rest
+        else None,
         class_="scroll",
         tabindex=0,
         role="region",

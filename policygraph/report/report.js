@@ -1,7 +1,7 @@
 "use strict";
 (() => {
   const SVG = "http://www.w3.org/2000/svg";
-  const ROWS = 25;
+  const ROWS = 25, LONG = 100;
   const byId = (id) => document.getElementById(id);
   const load = (id) => JSON.parse(byId(id).textContent);
   let pool = null;
@@ -18,6 +18,8 @@
   }
   const el = (name, attributes, children) => make(null, name, attributes, children);
   const sv = (name, attributes, children) => make(SVG, name, attributes, children);
+  // Marks that turn the direction of text would rewrite the words beside a label.
+  const plain = (text) => text.replace(/[\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
   const say = (text) => { byId("said").textContent = text; };
 
   // Numbers.
@@ -41,16 +43,16 @@
   function opened(at) {
     const data = load("data-" + at);
     pool = pool || load("labels");
-    const lists = data.labels.map((place) => pool[place]), sizes = lists.map((list) => list.length);
+    const raw = data.labels.map((place) => pool[place]), lists = raw.map((list) => list.map(plain)), sizes = lists.map((list) => list.length);
     const steps = sizes.map((_, k) => sizes.slice(k + 1).reduce((a, b) => a * b, 1));
     const within = Array.isArray(data.within) ? (row) => data.within[row] : () => data.within;
     const code = data.codes ? (row, k) => data.codes[k][row] : (row, k) => Math.floor(row / steps[k]) % sizes[k];
     let middle = Array.isArray(data.within) ? data.within.slice().sort((a, b) => a - b)[data.within.length >> 1] || 0 : data.within;
     const whole = data.values.every(Number.isInteger);
     const places = whole ? 0 : digits(middle || 0);
-    return { ...data, at, lists, sizes, steps, within, code, product: !data.codes, places, count: data.values.length,
-      label: (row, k) => lists[k][code(row, k)],
-      name: (row) => data.columns.map((column, k) => column + " " + lists[k][code(row, k)]).join(", "),
+    return { ...data, rawColumns: data.columns, columns: data.columns.map(plain), title: plain(data.title), at, lists, sizes, steps, within, code, product: !data.codes, places, count: data.values.length,
+      label: (row, k) => lists[k][code(row, k)], raw: (row, k) => raw[k][code(row, k)],
+      name: (row) => data.columns.map((column, k) => plain(column) + " " + lists[k][code(row, k)]).join(", "),
       text: (row) => shown(data.values[row], places) + (within(row) ? " ± " + figure(within(row)) : ", exact") };
   }
 
@@ -82,7 +84,7 @@
     }
     function line(row) {
       const unsure = table.within(row) && Math.abs(table.values[row]) <= table.within(row);
-      const cells = table.columns.map((_, k) => el("td", {}, table.label(row, k)));
+      const cells = table.columns.map((_, k) => { const text = table.label(row, k); return el("td", { title: text.length > LONG ? text : null }, short(text, LONG)); });
       cells.push(el("td", { class: "number" }, shown(table.values[row], table.places)), el("td", { class: "number" }, table.within(row) ? "± " + figure(table.within(row)) : "exact"));
       if (table.unbiased) cells.push(el("td", { class: "number" }, shown(table.unbiased[row], Math.max(1, table.places))));
       cells.push(el("td", {}, bar(row)));
@@ -96,7 +98,7 @@
       status.textContent = words ? rows.length.toLocaleString("en") + " of " + table.count.toLocaleString("en") + " rows" : "";
     }
     const columns = heads.map((head, k) => {
-      const button = el("button", { type: "button" }, head);
+      const button = el("button", { type: "button", title: head.length > LONG / 2 ? head : null }, short(head, LONG / 2));
       const cell = el("th", { scope: "col", "aria-sort": "none", class: k >= table.columns.length ? "number" : null }, button);
       button.addEventListener("click", () => {
         up = sorted === k ? !up : k < table.columns.length;
@@ -127,15 +129,17 @@
     const ticks = nice(low, high, 3), at = (value) => (value - low) / (high - low) * 100 + "%";
     return [el("span", { class: "unseen" }, "Bar"), sv("svg", { "aria-hidden": "true", height: 18 }, ticks.map((tick) => {
       const share = (tick - low) / (high - low);
-      return sv("text", { class: "tick", x: at(tick), y: 14, "text-anchor": share < 0.06 ? "start" : share > 0.94 ? "end" : "middle" }, text(tick));
+      return sv("text", { class: tick ? "tick more" : "tick", x: at(tick), y: 14, "text-anchor": share < 0.06 ? "start" : share > 0.94 ? "end" : "middle" }, text(tick));
     }))];
   }
 
   function download(table) {
-    const quote = (text) => /[",\n\r]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
-    const lines = [[...table.columns, table.word, "within_95", ...(table.unbiased ? ["unbiased"] : [])].map(quote).join(",")];
+    // A label that a spreadsheet program would run as a formula is given a sign in front that makes it text.
+    const text = (label) => /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/.test(label) && !/^[+-]?[0-9]+(\.[0-9]+)?$/.test(label) ? "'" + label : label;
+    const quote = (label) => /[",\n\r]/.test(text(label)) ? '"' + text(label).replaceAll('"', '""') + '"' : text(label);
+    const lines = [[...table.rawColumns, table.word, "within_95", ...(table.unbiased ? ["unbiased"] : [])].map(quote).join(",")];
     for (let row = 0; row < table.count; row += 1) {
-      lines.push([...table.columns.map((_, k) => quote(table.label(row, k))), table.values[row], table.within(row), ...(table.unbiased ? [table.unbiased[row]] : [])].join(","));
+      lines.push([...table.columns.map((_, k) => quote(table.raw(row, k))), table.values[row], table.within(row), ...(table.unbiased ? [table.unbiased[row]] : [])].join(","));
     }
     const link = el("a", { href: URL.createObjectURL(new Blob(["\ufeff" + lines.join("\r\n") + "\r\n"], { type: "text/csv" })), download: table.title.replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 80) + ".csv" });
     document.body.append(link);
@@ -235,7 +239,7 @@
     const small = table.sizes[last] * table.sizes[last - 1] <= 60;
     const unsure = table.values.some((value, row) => table.within(row) && Math.abs(value) <= table.within(row));
     const big = table.sizes[last] > 14;
-    const hint = el("p", { class: "hint" }, "Darker is more." + (unsure && !big ? " A small ring: the count may be zero." : "") + " The range of each count is in the list below.");
+    const hint = el("p", { class: "hint" }, "The stronger the colour, the more." + (unsure && !big ? " A small ring: the count may be zero." : "") + " The range of each count is in the list below.");
     if (last === 1) chart.append(hint, scroll(grid(table, 0, 1, [0, 0], tone, readout)));
     else if (others <= 12 && small) {
       const pieces = [];
@@ -379,7 +383,7 @@
   // The policy graph: how many steps the other cells are away from the chosen one.
   const graph = byId("graph");
   if (graph && byId("graph-data")) {
-    const { names, edges } = load("graph-data"), epsilon = graph.dataset.epsilon ? +graph.dataset.epsilon : null;
+    const { names: given, edges } = load("graph-data"), names = given.map(plain), epsilon = graph.dataset.epsilon ? +graph.dataset.epsilon : null;
     const near = names.map(() => []), none = names.length;
     near.push([]);
     for (const [u, v] of edges) { const w = v < 0 ? none : v; near[u].push(w); near[w].push(u); }

@@ -11,6 +11,7 @@ import numpy as np
 from policygraph.estimation.cubes.release import Labels
 from policygraph.markup import Markup, json_script, tag
 from policygraph.model.domain import Domain
+from policygraph.pictures import short
 from policygraph.release.release import Release, Table
 
 NUMBERS = 1_000_000
@@ -19,6 +20,8 @@ LARGEST = 1_000
 """Of a table that is too large for the page, so many counts are shown, the largest."""
 OPEN_ROWS, OPEN_TABLES = 400, 6
 """The first tables are shown at once: up to so many rows and tables together."""
+LONG = 60
+"""Longest name of an attribute in a title."""
 FINE = 0.01
 """Numbers on the page are rounded to this share of their standard deviation."""
 
@@ -35,7 +38,7 @@ def text_of(label: object) -> str:
 
 
 def title_of(table: Table) -> str:
-    """The name of a table for people.
+    """The name of a table for people, with long names of attributes cut in their middle.
 
     Examples
     --------
@@ -46,7 +49,9 @@ def title_of(table: Table) -> str:
         return "Number of records"
     if table.name == "mixing" and table.columns == ("from", "to"):
         return "Edges within and between groups"
-    return " × ".join(table.columns) if table.name == " x ".join(table.columns) else table.name
+    if table.name == " x ".join(table.columns):
+        return " × ".join(short(name, LONG) for name in table.columns)
+    return short(table.name, 2 * LONG)
 
 
 def word_of(table: Table) -> str:
@@ -96,12 +101,16 @@ def figure(value: float) -> str:
 
 
 def index(release: Release) -> Markup:
-    """Every table as a part of the page that opens, the first ones open; what they hold is drawn when they are."""
-    made, rows = [], 0
+    """Every table as a part of the page that opens, the first ones with noise open; what they hold is drawn when they are."""
+    made, rows, opened = [], 0, 0
+    all_exact = not any(np.any(table.within_95) for table in release.tables)
     for at, table in enumerate(release.tables):
         height = len(table.values)
-        rows += height
-        shown = at == 0 or (at < OPEN_TABLES and rows <= OPEN_ROWS)
+        # Tables without noise were public before: what is new is shown first.
+        news = all_exact or height == 1 or bool(np.any(table.within_95))
+        rows += height if news else 0
+        shown = news and (not opened or (opened < OPEN_TABLES and rows <= OPEN_ROWS))
+        opened += shown
         within = typical(table.within_95)
         said = "exact, without noise" if not np.any(table.within_95) else f"±\u2009{figure(within)} (95 %)"
         made.append(

@@ -443,9 +443,11 @@ class Sensitivity:
         return notebook(title, cut, table(["", ""], rows))
 
     def _show_table(self, table: tuple[tuple[int, int], ...], most: int = 12) -> str:
-        """A data set of the witness in one line; of a long one first what differs from the other."""
+        """A data set of the witness in one line; of a long one only what differs from the other."""
         differing = self.witness.change if self.witness is not None else {}
         shown = table if len(table) <= most else sorted(table, key=lambda row: row[0] not in differing)
+        if len(table) > most:
+            most = min(most, sum(cell in differing for cell, _ in table)) or most
         words = []
         for cell, amount in shown[:most]:
             labels = ", ".join(str(label) for label in self.query.cell(cell))

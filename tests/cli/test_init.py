@@ -266,3 +266,34 @@ def test_published_groups_may_end(tmp_path):
     ages.write_text("age,count\n0-17,40\n18-89,160\n")
     assert main(["init", str(data), "--out", str(out), "--yes", "--published", str(ages)]) == 0
     assert load(out).policy.domain.bins("age") == Bins([0, 18, 90], open=False)
+
+
+def test_rare_labels_and_repeated_units_are_told_to_the_curator_and_to_no_file(tmp_path, capsys):
+    data, out = tmp_path / "p.csv", tmp_path / "policy.toml"
+    jobs = ["clerk"] * 600 + ["nurse"] * 300 + ["astronaut"]
+    data.write_text("person_id,job\n" + "".join(f"{at // 2},{job}\n" for at, job in enumerate(jobs)))
+    assert main(["init", str(data), "--out", str(out), "--yes", "--json"]) == 0
+    said = capsys.readouterr()
+    json.loads(said.out)
+    assert "job has 1 label that fewer than 10 records have ('astronaut')" in said.err
+    assert "SEVERAL RECORDS of one person_id" in said.err
+    assert "[unit] with column = 'person_id'" in said.err
+    text = out.read_text()
+    assert "FROM DATA: 3 labels" in text
+    assert "rare" not in text.lower()
+    assert "901" not in text
+    # Once a published table has the label, it is public.
+    (tmp_path / "jobs.csv").write_text("job,count\nclerk,600\nnurse,300\nastronaut,1\nunknown,0\n")
+    again = ["init", str(data), "--out", str(out), "--yes", "--overwrite"]
+    assert main([*again, "--published", str(tmp_path / "jobs.csv")]) == 0
+    assert "fewer than" not in capsys.readouterr().err
+    assert "FROM DATA: " not in out.read_text()
+
+
+def test_a_published_label_for_missing_values_is_not_from_the_data(tmp_path):
+    data, out, ages = tmp_path / "p.csv", tmp_path / "policy.toml", tmp_path / "ages.csv"
+    data.write_text("age\n" + "\n".join(str(at % 90) for at in range(200)) + '\n""\n')
+    ages.write_text("age,count\n0-17,40\n18+,160\nunknown,1\n")
+    assert main(["init", str(data), "--out", str(out), "--yes", "--published", str(ages)]) == 0
+    assert "FROM DATA that" not in out.read_text()
+    assert load(out).policy.domain.labels("age") == ("0-17", "18+", "unknown")

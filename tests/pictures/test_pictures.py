@@ -155,3 +155,12 @@ def test_without_matplotlib_a_hint(monkeypatch):
     with pytest.raises(pg.InputError, match=r"policygraph\[plot\]") as caught:
         made("line").plot()
     assert caught.value.code == "graph.matplotlib"
+
+
+def test_no_label_turns_a_title_and_errors_are_written_out():
+    figure = releases.odd().plot()
+    titles = [part.get_suptitle() for part in figure.subfigs]
+    assert not set(releases.TURNING) & set("".join(titles) + words(figure))
+    assert any("na\ufffdme" in title for title in titles)
+    figure = made("measures").plot()
+    assert not any("e+0" in part.get_suptitle() for part in figure.subfigs)

@@ -17,6 +17,16 @@ HOSTILE = [
     "]]>--><b>bold</b>",
     "&lt;i&gt;\u2028${window.hurt=4}",
 ]
+TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+ODD = [
+    "\u202edesrever",
+    "=cmd|' /C calc'!A0",
+    "@SUM(A1)",
+    "-2+3",
+    "-7",
+    "a very long label " * 40,
+    "\u05e9\u05dc\u05d5\u05dd",
+]
 RNG = pg.SeededRng("pages")
 
 
@@ -35,6 +45,13 @@ def hostile() -> pg.Release:
     policy = pg.Policy(domain, pg.PolicyGraph.line(domain, "<b onmouseover=window.hurt=5>"))
     query = pg.queries.all_cuboids(domain)
     return pg.release(query, policy, 7 * np.arange(12), epsilon=1, rng=RNG, mechanism=pg.Cube())
+
+
+def odd() -> pg.Release:
+    """Labels that spreadsheet programs would run, that turn the direction of text, and that are very long."""
+    domain = pg.Domain({"na\u202eme": ODD, "an attribute with a long name " * 5: ["x", "y"]})
+    policy = pg.Policy(domain, constraints=[pg.Cuboid("na\u202eme")])
+    return pg.release(pg.queries.identity(domain), policy, 9 * np.arange(14), epsilon=1, rng=RNG)
 
 
 def cube(attributes: int = 8) -> pg.Release:
@@ -99,4 +116,6 @@ def measures() -> pg.Release:
     return pg.release(query, pg.Policy(domain), people, epsilon=1, rng=RNG)
 
 
-ALL = {each.__name__: each for each in (census, hostile, cube, network, grid, line, ranges, nodes, measures)}
+ALL = {
+    each.__name__: each for each in (census, hostile, odd, cube, network, grid, line, ranges, nodes, measures)
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import csv
 import time
 
 import pytest
@@ -13,7 +14,7 @@ from tests.report import browser, releases
 
 pytest.importorskip("selenium")
 
-NAMES = ("census", "hostile", "network", "grid", "line", "ranges")
+NAMES = ("census", "hostile", "odd", "network", "grid", "line", "ranges")
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +105,26 @@ def test_no_label_becomes_code(driver, opened):
     driver.find_element("css selector", "#graph [data-cell='3']").click()
     assert releases.HOSTILE[0] in driver.find_element("id", "steps").text
     assert driver.execute_script("return window.hurt") is None
+
+
+@pytest.mark.usefixtures("clean")
+def test_odd_labels_are_shown_straight_and_downloaded_as_text(driver, opened, folder):
+    opened("odd")
+    shown = driver.execute_script("return document.body.innerText")
+    assert not set(releases.TURNING) & set(shown)
+    assert "a very long label " * 40 not in shown
+    # The whole label is told where it is pointed at.
+    first = "#table-0 tbody tr:nth-child(11) td:first-child"
+    assert driver.find_element("css selector", first).get_attribute("title") == releases.ODD[5]
+    before = set(folder.glob("*.csv"))
+    driver.find_element("css selector", "#table-0 .download").click()
+    for _ in range(600):
+        if new := set(folder.glob("*.csv")) - before:
+            break
+        time.sleep(0.1)
+    with open(new.pop(), encoding="utf-8-sig", newline="") as file:
+        labels = list(dict.fromkeys(row[0] for row in csv.reader(file)))[1:]
+    assert labels == [releases.ODD[0], *("'" + label for label in releases.ODD[1:4]), *releases.ODD[4:]]
 
 
 @pytest.mark.usefixtures("clean")

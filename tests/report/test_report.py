@@ -115,6 +115,36 @@ def test_labels_do_not_become_code():
         assert label in seen.text.replace("�", "")
 
 
+def test_no_label_turns_the_words_beside_it():
+    text = page("odd")
+    outside = re.sub(r'<script type="application/json".*?</script>', "", text)
+    assert not set(releases.TURNING) & set(outside.partition("<script>")[0])
+    assert "na\ufffdme" in outside
+    # The data, which is downloaded, has the labels as they are.
+    [*_, labels] = sorted(data(text, "labels"), key=len)
+    assert labels == releases.ODD
+    assert (
+        "a very long label " * 40
+        not in outside.partition("<script>")[0].partition("policy.toml</summary>")[0]
+    )
+
+
+def test_tables_with_noise_are_open_first():
+    domain = pg.Domain({"place": 30, "sex": 2})
+    policy = pg.Policy(domain, constraints=[pg.Cuboid("place")])
+    made = pg.release(
+        pg.queries.all_cuboids(domain, up_to=1), policy, np.arange(60), epsilon=1, rng=pg.SeededRng(1)
+    )
+    parts = [a for element, a in Seen(pg.report(made)).elements if a.get("class") == "released"]
+    is_open = {table.name: "open" in part for table, part in zip(made.tables, parts, strict=True)}
+    assert is_open == {"total": True, "place": False, "sex": True}
+
+
+def test_the_pair_of_a_measure_names_it():
+    assert ">income</th>" in page("measures")
+    assert "value 1" not in page("measures")
+
+
 def test_only_the_script_and_the_style_of_the_page_may_run():
     [rule] = [
         a["content"]
@@ -274,4 +304,7 @@ def test_a_pair_with_published_values_says_so():
     )
     page = pg.report(made)
     assert "both have the published values" in page
-    assert "and 24 more" in page
+    # What is the same in both is counted and not listed; no list of bare numbers stands for a table.
+    assert re.search(r"and [0-9,]+ more in [0-9]+ other cells, the same in both", page)
+    assert "The table place × sex (40 published numbers)" in page
+    assert "[90, 90" not in page

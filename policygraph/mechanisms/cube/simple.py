@@ -29,7 +29,12 @@ class All(CubeStrategy):
         self, domain: Domain, published: Sets, weights: Sequence[float], policy: Policy, loss: Loss
     ) -> Choice:
         task = Task(domain, published, weights, policy, loss)
-        reason = f"All {len(task.wanted)} published cuboids that are not known exactly were measured alike."
+        many = len(task.wanted)
+        reason = (
+            "The one published cuboid that is not known exactly was measured."
+            if many == 1
+            else f"All {many} published cuboids that are not known exactly were measured alike."
+        )
         return task.choice(task.wanted, reason=reason)
 
 
