@@ -124,7 +124,7 @@ def _profile(source: Source, name: str) -> ColumnProfile:
             f"(SELECT {printed(value, its, dialect)} AS v FROM {TABLE}) AS q) AS s WHERE {finite}"
         )
         shares = tuple(float(each) for each in found)
-    values, rare = None, ()
+    values, rare = None, tuple[str, ...]()
     if distinct <= LISTED:
         rows = source.rows_of(f"SELECT v, n FROM ({spelled}) AS s WHERE v IS NOT NULL ORDER BY x, v")
         values = tuple(str(each) for each, _ in rows)
