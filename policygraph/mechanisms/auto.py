@@ -88,8 +88,8 @@ def choose(
     >>> domain = pg.Domain({"age": 100})
     >>> policy = pg.Policy(domain, pg.PolicyGraph.line(domain))
     >>> print(choose(pg.queries.identity(domain), policy, pg.Epsilon("0.1")).why)
-    Chosen by the expected sum of squared errors, without looking at the data: noise on the edges of the policy graph 3.957e+04,
-    ...noise on every answer 7.998e+04...
+    Chosen by the expected sum of squared errors, without looking at the data: noise on the edges of the policy graph 39,570,
+    ...noise on every answer 79,980...
     """
     query.check_domain(policy.domain)
     if isinstance(policy, (Families, LinkedUnit)):
