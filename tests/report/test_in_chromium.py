@@ -14,7 +14,7 @@ from tests.report import browser, releases
 
 pytest.importorskip("selenium")
 
-NAMES = ("census", "hostile", "odd", "network", "grid", "line", "ranges")
+NAMES = ("census", "hostile", "network", "grid", "line", "ranges")
 
 
 @pytest.fixture(scope="module")
