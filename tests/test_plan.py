@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import policygraph as pg
-from policygraph.attacks import lint
 from policygraph.cli.app import run as main
 from policygraph.errors import InputError, RefusedError
 from policygraph.mechanisms import choose
@@ -141,21 +140,3 @@ def test_of_a_long_pair_of_data_sets_only_what_differs_is_shown() -> None:
     for line in (before, after):
         assert "the same in both" in line
         assert line.count("(") <= 6
-
-
-def test_a_table_that_follows_from_a_public_one_is_not_a_further_one() -> None:
-    domain = pg.Domain({"place": 4, "age": 3, "work": 2})
-    facts = [pg.Cuboid("place", "age", equals=[[30] * 3] * 4), pg.Cuboid("work", equals=[180, 180])]
-    further = lint._candidates(pg.Policy(domain, constraints=facts))
-    assert {fact.names for fact in further if isinstance(fact, pg.Cuboid)} == {
-        ("place", "work"),
-        ("age", "work"),
-    }
-
-
-def test_a_reason_why_nothing_is_known_is_said_once() -> None:
-    unknown = [lint.Further(name, None, None, None, "too large") for name in ("cuboid a", "cuboid b")]
-    assert lint._listed(tuple(unknown)) == [
-        "  cuboid a; cuboid b: not known what each would need.",
-        "    too large",
-    ]
