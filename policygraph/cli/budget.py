@@ -62,15 +62,7 @@ def show(ledger: str = LEDGER, as_json: bool = AS_JSON) -> None:
 
 def _account_line(account: Account) -> str:
     """One account in a line: limit, spent, reserved, left, where it is."""
-    from policygraph.model.loss import Epsilon
-
-    title = account.name or account.dataset
-    limit = "no limit" if account.limit is None else f"limit {account.limit}"
-    if account.each is not None:
-        limit += f" for at most {account.most:,} charges of at most {account.each}"
-        limit += "".join(f" and {times:,} of at most {Epsilon(size)}" for size, times in account.larger)
-    if account.until is not None:
-        limit += f" {'that ended on' if account.expired else 'until'} {account.until}"
+    title, limit = account.name or account.dataset, _limit_line(account)
     spent = "nothing" if account.spent is None else str(account.spent)
     held = "" if account.reserved is None else f", reserved {account.reserved}"
     left = "" if account.limit is None else f", left {'nothing' if account.left is None else account.left}"
@@ -80,6 +72,19 @@ def _account_line(account: Account) -> str:
         else f", inside {account.inside}"
     )
     return f"{title}: {limit}, spent {spent}{held}{left}{inside}"
+
+
+def _limit_line(account: Account) -> str:
+    """The limit of an account, with what it is for and its last day."""
+    from policygraph.model.loss import Epsilon
+
+    limit = "no limit" if account.limit is None else f"limit {account.limit}"
+    if account.each is not None:
+        limit += f" for at most {account.most:,} charges of at most {account.each}"
+        limit += "".join(f" and {times:,} of at most {Epsilon(size)}" for size, times in account.larger)
+    if account.until is not None:
+        limit += f" {'that ended on' if account.expired else 'until'} {account.until}"
+    return limit
 
 
 @app.command("set", epilog="Example: policygraph budget set budget.db people.csv --name people --epsilon 2")
@@ -130,8 +135,10 @@ def set_limit(
         print_json({"dataset": account.to_json(), "limit": limit.to_json(), "ledger": place_of(ledger)})
         return
     title = account.name or dataset
-    by_name = new or (account.name is not None and account.name == dataset)
-    typer.echo(f"{title}: limit {limit}" + (f", for releases with --dataset {title}" if by_name else ""))
+    by_name = not account.group and (new or (account.name is not None and account.name == dataset))
+    typer.echo(
+        f"{title}: {_limit_line(account)}" + (f", for releases with --dataset {title}" if by_name else "")
+    )
 
 
 def _limit(epsilon: str | None, delta: str | None, rho: str | None) -> Target:

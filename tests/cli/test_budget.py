@@ -155,6 +155,30 @@ def test_a_limit_with_a_delta_is_exported_with_it(place, call):
     assert _parameters(EpsilonDelta("1/3", "1/3")) == {"epsilon": 0.333333333334, "delta": 0.333333333334}
 
 
+def test_what_is_set_is_told_as_it_will_be_held_to(place, call):
+    words = ("budget", "set", "b.db")
+    assert (
+        call(*words, "people", "--epsilon", "1")[1]
+        == "people: limit epsilon = 1, for releases with --dataset people\n"
+    )
+    assert (
+        "limit epsilon = 1 until 2999-12-31,"
+        in call(*words, "people", "--epsilon", "1", "--until", "2999-12-31")[1]
+    )
+    assert (
+        "limit epsilon = 1 that ended on 2020-12-31,"
+        in call(*words, "people", "--epsilon", "1", "--until", "2020-12-31")[1]
+    )
+    assert (
+        "for at most 24 charges"
+        in call(*words, "people", "--epsilon", "2", "--delta", "1e-6", "--each", "0.1")[1]
+    )
+    call("budget", "join", "b.db", "people", "acme")
+    assert call(*words, "acme", "--epsilon", "3")[1] == "acme: limit epsilon = 3\n", (
+        "nobody releases with a group"
+    )
+
+
 def test_many_charges_of_one_size(place, call):
     status, out, _ = call(
         "budget", "set", "b.db", "people", "--epsilon", "2", "--delta", "1e-6", "--each", "0.1", "--json"

@@ -940,11 +940,18 @@ def test_an_engine_that_is_not_installed_says_so(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_spark_without_java_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("home", [None, "/nowhere", "broken"])
+def test_spark_without_java_says_so(tmp_path: Path, home: str | None) -> None:
+    """One sentence, also where the Java that is named is none, and nothing else on the error output."""
     pytest.importorskip("pyspark")
     pq.write_table(PEOPLE, tmp_path / "p.parquet")
+    if home == "broken":
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
+        (tmp_path / "bin" / "java").chmod(0o755)
+        home = str(tmp_path)
     code = (
-        "import os\nos.environ.pop('JAVA_HOME', None)\nos.environ['PATH'] = '/nowhere'\n"
+        f"import os\nos.environ.update({{'JAVA_HOME': {home or ''!r}, 'PATH': '/nowhere' if {home!r} is None else os.environ['PATH']}})\n"
         "from policygraph.curator.counting import count_cells\nfrom policygraph.model.domain import Domain\n"
         "from policygraph.errors import InputError\n"
         f"try:\n    count_cells({str(tmp_path / 'p.parquet')!r}, Domain({{'age': 3}}), engine='spark')\n"
@@ -953,6 +960,7 @@ def test_spark_without_java_says_so(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "Java 17" in done.stdout
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize("engine", compiled.WORDS)

@@ -241,6 +241,42 @@ def test_a_server_that_goes_away_at_any_statement_loses_nothing(postgres_server,
     assert len(Ledger(url).history()) == at
 
 
+def test_the_isolation_that_the_server_prefers_changes_nothing(postgres_server, url):
+    """Who waits while another process makes the ledger finds it then, whatever transactions of the database see by default."""
+    database = f"d{secrets.token_hex(6)}"
+    with postgres_server.connect() as db:
+        db.execute(f"CREATE DATABASE {database}")
+        db.execute(f"ALTER DATABASE {database} SET default_transaction_isolation TO 'serializable'")
+    place = postgres_server.url(database=database, ledger="shared")
+    store, made = server.ServerStore(place), []
+    with postgres_server.connect(dbname=database) as raw, postgres_server.connect(dbname=database) as watch:
+        first = server.Wire(raw)
+        first.execute("BEGIN")
+        first.execute("SELECT pg_advisory_xact_lock(?, hashtext(?))", (schema.APPLICATION_ID, store.schema))
+        waiting = threading.Thread(target=lambda: made.append(_made_or_problem(place)))
+        waiting.start()
+        while (
+            not made
+            and not watch.execute(
+                "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+            ).fetchone()
+        ):
+            watch.execute("SELECT pg_sleep(0.01)")
+        store._create(first)
+        first.execute("COMMIT")
+    waiting.join()
+    assert isinstance(made[0], Ledger), made
+    made[0].charge("ab" * 32, "policy", Epsilon(1), "request")
+    assert len(Ledger(place).history()) == 1
+
+
+def _made_or_problem(place):
+    try:
+        return Ledger(place)
+    except LedgerError as problem:
+        return problem
+
+
 def test_a_server_that_crashes_keeps_every_charge(postgres_server, url):
     ledger = filled(url)
     postgres_server.stop("immediate")

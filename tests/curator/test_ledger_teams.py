@@ -531,6 +531,32 @@ def test_the_registry_is_told_whose_secret_it_is(ledger, policy, unit, details):
     assert details in told["privacy_unit_details"]
 
 
+def test_the_registry_is_told_for_which_pairs_a_sum_of_several_policies_holds(ledger):
+    four, eight = thresholds()
+    other = pg.Policy(four.domain, pg.PolicyGraph.partition(four.domain, [range(6), range(6, 12)]))
+    ledger.set_limit(DATA, EpsilonDelta(9, "1e-6"), name="people")
+
+    def told(name, *policies):
+        for policy in policies:
+            request = f"{policy.fingerprint} {len(ledger.history())}"
+            further = policy is other
+            ledger.complete(put(ledger, policy, Epsilon(1), request, compose_policies=further), b"x")
+        known = {each.fingerprint: each.to_spec() for each in (four, eight, other)}
+        record = exports.as_registry(ledger.account(name), ledger.history(name), known)["deployment"]
+        loss = record["privacy_loss"]
+        assert "the limit of the account" in loss["privacy_parameters_details"]
+        return loss["privacy_unit"].partition("that ")[2], record["basic"]["description"].partition(" on")[0]
+
+    assert told("people", four) == ("the policy hides", "1 release")
+    assert told("people", eight) == ("at least one of the policies hides", "2 releases")
+    ledger.join("people", "acme")
+    ledger.set_limit("acme", EpsilonDelta(20, "1e-6"))
+    # Data sets of a group may be under different policies: a pair that only one of them hides may be open in the other data.
+    assert told("acme") == ("every one of the policies hides", "2 releases")
+    assert told("people", other) == ("every one of the policies hides", "3 releases")
+    assert (ledger.account("acme").group, ledger.account("people").group) == (True, False)
+
+
 def test_alerts(ledger, clock):
     organisation(ledger)
     assert ledger.check(below="1/5", within=30) == []
@@ -766,6 +792,51 @@ def test_charges_are_admitted_exactly_if_each_finds_a_place(charges, larger, mos
             assert fits == (left is not None and size <= left.value)
 
 
+SOME = (Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(1))
+
+
+@pytest.mark.parametrize(
+    ("target", "each", "larger"),
+    [
+        (EpsilonDelta(1, "1/10"), Epsilon("1/4"), {Epsilon("1/2"): 1}),
+        (EpsilonDelta(1, "1/8"), Epsilon("1/4"), {Epsilon("3/8"): 1, Epsilon("1/2"): 1}),
+        (EpsilonDelta(1, "1/5"), Epsilon("1/2"), {Epsilon(1): 1}),
+        (EpsilonDelta(1, "1/20"), Epsilon("1/4"), None),
+        (EpsilonDelta("1/2", "1/4"), None, None),
+        (EpsilonDelta(1, "1/3"), None, None),
+    ],
+    ids=str,
+)
+def test_no_adversary_gets_beyond_the_delta_of_a_limit(target, each, larger):
+    """All ways to choose sizes after seeing earlier answers, each charge answered by randomised response, the worst mechanism of its loss."""
+    from functools import cache
+    from math import exp
+
+    rule = Limit.of(target, each, larger)
+
+    @cache
+    def admitted(used):
+        return rule.admits(
+            tally((Epsilon(size), times) for size, times in zip(SOME, used, strict=True) if times)
+        )
+
+    @cache
+    def worst(ratio, used):
+        """The largest sum of max(p - e^epsilon q, 0) over what may follow, for answers with p = 1 and q = e^-ratio."""
+        found = max(0.0, 1 - exp(float(target.epsilon - ratio)))
+        for at, size in enumerate(SOME):
+            after = (*used[:at], used[at] + 1, *used[at + 1 :])
+            if admitted(after):
+                truth = 1 / (1 + exp(-float(size)))
+                found = max(
+                    found, truth * worst(ratio + size, after) + (1 - truth) * worst(ratio - size, after)
+                )
+        return found
+
+    reached = worst(Fraction(0), (0,) * len(SOME))
+    assert float(target.delta) / 10 < reached <= float(target.delta)
+
+
 def test_the_larger_charges_must_keep_the_limit_themselves():
     limit = EpsilonDelta(1, 1e-6)
     for larger in ({Epsilon(1): 2}, {Epsilon("1/1000"): 1}, {Epsilon("1/2"): 0}, {Epsilon("1/2"): True}):
@@ -800,7 +871,7 @@ def test_a_ledger_of_layout_4_is_brought_up_to_date(tmp_path):
     assert Ledger(path).account("people").charges == 4
 
 
-def test_a_ledger_of_layout_4_on_a_server_is_brought_up_to_date(postgres_server):
+def test_a_ledger_of_layout_4_on_a_server_is_brought_up_to_date(postgres_server, monkeypatch):
     pytest.importorskip("psycopg")
     from policygraph.curator.ledger import server
 
@@ -838,6 +909,29 @@ def test_a_ledger_of_layout_4_on_a_server_is_brought_up_to_date(postgres_server)
 
     back_to_4()
     assert code_of(ledger.spent, "people") == "ledger.replaced"
+    # The connection is cut before each statement of an opening in turn: the ledger stays the old one until all is done.
+    execute, left, codes = server.Wire.execute, 0, []
+
+    def cut(self, statement, values=(), /):
+        nonlocal left
+        left -= 1
+        if left == 0:
+            with postgres_server.connect() as other:
+                other.execute("SELECT pg_terminate_backend(%s)", (self.raw.info.backend_pid,))
+        return execute(self, statement, values)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(server.Wire, "execute", cut)
+        while True:
+            left = len(codes) + 1
+            try:
+                Ledger(url)
+            except LedgerError as problem:
+                codes.append(problem.code)
+            else:
+                break
+    assert set(codes) == {"ledger.unreachable", "ledger.uncertain"}
+    assert len(codes) > 40
     again = Ledger(url)
     assert (again.spent("people"), again.recorded("r1")) == (Epsilon(1), b"first")
     again.charge("people", P, Epsilon(1), "r2", purpose="more")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import re
 import struct
 from dataclasses import replace
 from fractions import Fraction
@@ -187,6 +189,42 @@ def test_spark_makes_the_same_parts_as_this_process(
             ledger=tmp_path / "b.db",
         )
     assert caught.value.code == "engine.workers"
+
+
+def test_nothing_that_spark_writes_about_a_job_has_the_key_or_a_count(spark: Any, tmp_path: Path) -> None:
+    """The event log holds all that the history server and the pages of Spark show: plans, statements, settings, measures of tasks."""
+    context, log = spark.sparkContext, tmp_path / "log"
+    log.mkdir()
+    settings = context._jsc.sc().conf().clone()
+    for name in ("compress", "rolling.enabled"):
+        settings = settings.set(f"spark.eventLog.{name}", "false")
+    java = context._jvm
+    listener = java.org.apache.spark.scheduler.EventLoggingListener(
+        "told",
+        java.scala.Option.empty(),
+        java.java.net.URI(log.as_uri()),
+        settings,
+        context._jsc.hadoopConfiguration(),
+    )
+    listener.start()
+    context._jsc.sc().addSparkListener(listener)
+    domain = pg.Domain({"a": 3})
+    counts = (79193, 62717)
+    rows = pa.table({"a": np.repeat([0, 2], counts)})
+    key = pg.SeededRng(5).words(4).astype("<u8").tobytes()
+    how = {"epsilon": 1, "mechanism": pg.Laplace(), "rng": pg.SeededRng(5), "parts": tmp_path / "table"}
+    try:
+        pg.release(pg.queries.identity(domain), pg.Policy(domain), spark.createDataFrame(rows), **how)
+        context._jsc.sc().listenerBus().waitUntilEmpty()
+    finally:
+        context._jsc.sc().removeSparkListener(listener)
+        listener.stop()
+    told = (log / "told").read_bytes()
+    assert b"applyInArrow" in told or b"FlatMapCoGroupsInArrow" in told
+    forms = [key, key.hex().encode(), base64.b64encode(key)[:42], repr(key)[2:-1].encode()]
+    forms += [",".join(map(str, key)).encode(), ", ".join(map(str, key)).encode()]
+    assert not [form for form in forms if form in told]
+    assert not re.search(rb"(?<![0-9])(79193|62717)(?![0-9])", told)
 
 
 def test_a_crash_in_the_middle_draws_the_same_noise_again(

@@ -200,6 +200,10 @@ class Account:
     """For a limit on charges of at most ``each``: how many there may be."""
     larger: tuple[tuple[Fraction, int], ...] = ()
     """Larger charges that may be made besides: sizes, and how many of each."""
+    common: bool = False
+    """Whether ``spent`` holds only for pairs that are secret under every one of several policies."""
+    group: bool = False
+    """Whether it holds data sets, which are charged instead of it."""
 
     def to_json(self) -> dict[str, Any]:
         """Write the account as plain JSON values."""
@@ -423,6 +427,16 @@ class Figures:
         return stretches(self.descriptions)
 
     @property
+    def common(self) -> bool:
+        """Whether the sum holds only for pairs that are secret under every one of several policies; in a group, where its data have several."""
+        return len(self.policies) > 1 and (bool(self.members) or self.composed)
+
+    @property
+    def policies(self) -> set[str]:
+        """The policies of all charges."""
+        return {*self.posted, *(policy for each in self.members for policy in each.policies)}
+
+    @property
     def reserved(self) -> Spending:
         """What is reserved here and inside."""
         own = tally((loss, 1) for loss in self.held.values())
@@ -476,6 +490,8 @@ class Figures:
             None if rule is None or rule.each is None else rule.each,
             None if rule is None else rule.most,
             () if rule is None else rule.larger,
+            self.common,
+            bool(self.members),
         )
 
     def left(self, kind: type[Loss] | None = None) -> Loss | None:

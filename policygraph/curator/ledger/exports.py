@@ -87,6 +87,13 @@ def as_registry(
     described = [_policy(policies.get(policy, {})) for policy in used]
     mechanisms = sorted({entry.note.partition(":")[0] for entry in charges if entry.note})
     standard = all(each[0] for each in described) and len(described) == 1
+    hiding = "the policy"
+    if len(described) > 1:
+        hiding = "every one of the policies" if account.common else "at least one of the policies"
+    chosen = ""
+    if isinstance(account.spent, EpsilonDelta):
+        # Composition, section 3: charges that depend on answers are held together by the limit alone.
+        chosen = f" Where releases were chosen after seeing earlier ones: {account.limit}, the limit of the account."
     deployment = {
         "basic": {
             "name": title,
@@ -96,7 +103,7 @@ def as_registry(
             or OPEN,
             "data_product_type": "Summary statistics",
             "data_product_region": region or OPEN,
-            "description": f"{len(charges)} releases on {title} with policygraph.",
+            "description": f"{len(charges)} release{'s' * (len(charges) != 1)} on {title} with policygraph.",
             "publication_date": min(entry.time[:10] for entry in charges),
         },
         "dp_variant": {
@@ -106,10 +113,10 @@ def as_registry(
         },
         "privacy_loss": {
             "privacy_unit": f"One {' or '.join(dict.fromkeys(each[1] for each in described))}"
-            + ("" if standard else ", for the pairs of values that the policy hides"),
+            + ("" if standard else f", for the pairs of values that {hiding} hides"),
             "privacy_unit_details": "; ".join(each[2] for each in described),
             "privacy_parameters": _parameters(account.spent),
-            "privacy_parameters_details": f"Rounded up. Exactly: {account.spent}. Policies: {', '.join(used)}.",
+            "privacy_parameters_details": f"Rounded up. Exactly: {account.spent}. Policies: {', '.join(used)}.{chosen}",
         },
         "deployment_model": {
             "model_name": "Central",
@@ -117,7 +124,9 @@ def as_registry(
             "access_type": "Non-interactive",
         },
         "accounting": {
-            "composition": "Exact sums in a ledger, over all policies of the data; parallel composition where no move of the policy touches both parts."
+            "composition": "Exact sums in a ledger, over all policies of the data; parallel composition where no move of the policy touches both parts; a policy "
+            "whose graph is a stretch of another is counted at its stretch."
+            + ("" if account.each is None else " Pure charges of few sizes by exact composition.")
         },
         "implementation": {
             "mechanisms": f"policygraph {charges[-1].version}: {', '.join(mechanisms)}. Exact discrete noise in integers, no floating point."

@@ -251,7 +251,7 @@ class ServerStore:
         lost = isinstance(cause, psycopg.OperationalError) and not state
         known = [(case, advice) for start, case, advice in _ADVICE if state.startswith(start)]
         case, advice = known[0] if known else _LOST if lost else ("failed", "The ledger could not do it.")
-        said = " ".join(str(cause).split()) or type(cause).__name__
+        said = " ".join(str(cause).split()).rstrip(".?!") or type(cause).__name__
         return LedgerError(
             f"Ledger {self}: {said}. {advice} Nothing may be released without a recorded charge.",
             code=f"ledger.{case}",
@@ -303,7 +303,8 @@ class ServerStore:
                         code="ledger.not-durable",
                         path=str(self),
                     )
-            with self._transaction(db, "BEGIN"):
+            # Whatever the server's default is: who waited for another process has to see what that one made.
+            with self._transaction(db, "BEGIN ISOLATION LEVEL READ COMMITTED"):
                 if create and not self._there(db):
                     # One process makes it; the others wait here, and then find it.
                     db.execute("SELECT pg_advisory_xact_lock(?, hashtext(?))", (APPLICATION_ID, self.schema))

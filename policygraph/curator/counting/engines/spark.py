@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import struct
 import sys
 import tempfile
@@ -171,6 +172,10 @@ def local_session() -> Any:
     active = pyspark.SparkSession.getActiveSession()
     if active is not None:
         return active
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which(os.path.join(home, "bin", "java") if home else "java") is None:
+        # Otherwise the script that starts Java adds lines of its own to the error output.
+        raise _no_java(f"there is no {os.path.join(home, 'bin', 'java')}" if home else "there is no java")
     builder = pyspark.SparkSession.builder
     half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     # Workers run this very Python, unless somebody said otherwise; PySpark looks nowhere else.
@@ -181,12 +186,16 @@ def local_session() -> Any:
     try:
         return builder.getOrCreate()
     except Exception as cause:
-        raise InputError(
-            f"Spark cannot be started on this machine ({_first_line(cause)}): expected Java 17 or later. Install it (Debian: openjdk-17-jre-headless), "
-            "and let JAVA_HOME name its folder.",
-            code="engine.missing",
-            value="spark",
-        ) from cause
+        raise _no_java(_first_line(cause)) from cause
+
+
+def _no_java(why: str) -> InputError:
+    return InputError(
+        f"Spark cannot be started on this machine ({why}): expected Java 17 or later. Install it (Debian: openjdk-17-jre-headless), "
+        "and let JAVA_HOME name its folder.",
+        code="engine.missing",
+        value="spark",
+    )
 
 
 def own_session(session: Any) -> Any:
