@@ -23,8 +23,8 @@ from policygraph.workbooks import check_excel, write_workbook
 
 BOM = b"\xef\xbb\xbf"
 EXCEL_ROWS = 1_048_575
-FORMULA = re.compile("[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
-"""How a formula begins, for one spreadsheet program or another."""
+FORMULA = re.compile("(^|[;\t\r\n])(?=[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20])")
+"""Where a formula begins, for one spreadsheet program or another: some split cells at semicolons, whatever the quotes say."""
 NUMERAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 Floats = npt.NDArray[np.float64]
 
@@ -80,14 +80,16 @@ def free(wanted: str, taken: Sequence[str]) -> str:
 
 
 def harmless(text: str) -> str:
-    """The text as a cell of a CSV file that no spreadsheet program takes for a formula: with an apostrophe in front where it begins like one.
+    """The text as a cell of a CSV file that no spreadsheet program takes for a formula: with an apostrophe wherever one could begin.
 
     Examples
     --------
     >>> harmless("=cmd|' /C calc'!A0"), harmless("@SUM(A1)"), harmless("-20--11"), harmless("-5"), harmless("65+")
     ("'=cmd|' /C calc'!A0", "'@SUM(A1)", "'-20--11", '-5', '65+')
+    >>> harmless("town;=2+3;")
+    "town;'=2+3;"
     """
-    return f"'{text}" if FORMULA.match(text) and not NUMERAL.fullmatch(text) else text
+    return text if NUMERAL.fullmatch(text) else FORMULA.sub(r"\1'", text)
 
 
 def _harmless_column(values: Any) -> Any:

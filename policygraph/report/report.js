@@ -135,8 +135,9 @@
 
   function download(table) {
     // A label that a spreadsheet program would run as a formula is given a sign in front that makes it text.
-    const text = (label) => /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/.test(label) && !/^[+-]?[0-9]+(\.[0-9]+)?$/.test(label) ? "'" + label : label;
-    const quote = (label) => /[",\n\r]/.test(text(label)) ? '"' + text(label).replaceAll('"', '""') + '"' : text(label);
+    // Some split cells at semicolons, whatever the quotes say, so that one may begin behind each.
+    const text = (label) => /^[+-]?[0-9]+(\.[0-9]+)?$/.test(label) ? label : label.replace(/(^|[;\t\r\n])(?=[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20])/g, "$1'");
+    const quote = (label) => /[",;\t\n\r]/.test(text(label)) ? '"' + text(label).replaceAll('"', '""') + '"' : text(label);
     const lines = [[...table.rawColumns, table.word, "within_95", ...(table.unbiased ? ["unbiased"] : [])].map(quote).join(",")];
     for (let row = 0; row < table.count; row += 1) {
       lines.push([...table.columns.map((_, k) => quote(table.raw(row, k))), table.values[row], table.within(row), ...(table.unbiased ? [table.unbiased[row]] : [])].join(","));

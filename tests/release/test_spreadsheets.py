@@ -19,12 +19,19 @@ LABELS = [
     "\t=1",
     "\uff1d1",
     "=cmd|' /C calc'!A0",
+    "town;=2+3;@x",
     "-5",
     "+3.5",
     "65+",
     "'=",
 ]
-AS_TEXT = [*("'" + label for label in LABELS[:7]), *LABELS[7:]]
+AS_TEXT = [
+    *("'" + label for label in LABELS[:4]),
+    "'\t'=1",
+    *("'" + label for label in LABELS[5:7]),
+    "town;'=2+3;'@x",
+    *LABELS[8:],
+]
 
 
 def made() -> pg.Release:
