@@ -128,6 +128,10 @@ class LinkedTables:
             },
         }
 
+    def order(self) -> list[list[str]]:
+        """The attributes of both tables in their order, in which cells are numbered; plain forms are known without it."""
+        return [list(self.of_parent.names), list(self.of_child.names)]
+
     def attributes(self, table: str) -> tuple[str, ...]:
         """What a table can be counted by.
 

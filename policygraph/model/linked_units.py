@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from policygraph.errors import ConstraintError, InputError, RefusedError
 from policygraph.model.grouped import Grouped
 from policygraph.model.linked import LinkedTables
 from policygraph.model.policy import Policy, Verdict
+from policygraph.model.queries.base import fingerprint
 
 __all__ = ["LinkedUnit", "listed_units"]
 
@@ -125,6 +127,11 @@ class LinkedUnit(Grouped):
             "mechanism, or with pg.Laplace() or pg.Gaussian(); and pg.sensitivity, pg.explain, pg.plan and pg.audit.",
             code="linked.records",
         )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Stable name of the policy, with the order of the attributes, in which cells are numbered."""
+        return fingerprint({"unit": self.unit_spec(), "order": self.tables.order()})
 
     def unit_spec(self) -> dict[str, Any]:
         """Plain form of what is beside the policy for records."""

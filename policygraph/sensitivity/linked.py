@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from policygraph.errors import RefusedError
+from policygraph.errors import InputError, RefusedError
 from policygraph.model.linked_units import LinkedUnit
 from policygraph.model.loss import Loss
 from policygraph.model.queries.base import Norm, Query
+from policygraph.model.queries.linked import LinkedQuery
 from policygraph.model.queries.statistics import NonlinearQuery
 from policygraph.moves.bracket import Witness
 from policygraph.sensitivity.certificate import Sensitivity
@@ -95,6 +96,11 @@ def of_linked(query: Query, policy: LinkedUnit, norm: Norm) -> Sensitivity:
     RefusedError
         For values of records, and for numbers that are not linear in the counts.
     """
+    if isinstance(query, LinkedQuery) and query.tables != policy.tables:
+        raise InputError(
+            f"{query!r} is of other tables than the policy, or of the same with their attributes in another order: expected a query of {policy.tables!r}.",
+            code="linked.other",
+        )
     if isinstance(query, NonlinearQuery) or query.needs_values:
         raise RefusedError(
             f"{query!r} under linked tables: nothing is proved about values of rows, or about what is not linear in counts. Ask for counts.",
@@ -382,12 +388,13 @@ def member_loss(certificate: Sensitivity, loss: Loss) -> Loss | None:
 
     Notes
     -----
-    Epsilon is in proportion to the L1 norm of a change, rho to the square of its L2 norm, so that both are the share of the powers. It is never more than that of the unit.
+    Epsilon is in proportion to the L1 norm of a change, rho to the square of its L2 norm, so that both are the share of the powers. It can be more than that of the unit: a unit appears or vanishes, while one that has another row
+    than before is a unit in the place of another, which is two steps.
     """
     policy = certificate.policy
     if not isinstance(policy, LinkedUnit) or policy.totals or not certificate.power:
         return None
-    share = min(Fraction(1), of_member(certificate.query, policy, certificate.norm) / certificate.power)
+    share = of_member(certificate.query, policy, certificate.norm) / certificate.power
     return type(loss)(loss.value * share) if share else None
 
 

@@ -131,7 +131,7 @@ def statistic_bound(
         if policy.together > 1:
             power *= policy.together if norm == "l1" else policy.together**2
             reason += (
-                f"; {policy.together} nodes that are hidden together change one after the other (Theorem 12)"
+                f"; {policy.together} nodes that are hidden together change one after the other (Theorem 14)"
             )
         return StatisticBound(power, norm, reason, statistic, policy)
     if isinstance(statistic, (ProjectedDegreeTail, ProjectedMixing)):

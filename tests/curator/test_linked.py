@@ -132,6 +132,7 @@ def test_bad_data_are_one_sentence_and_nothing_is_charged(dwellings, persons, co
             tables_of(dwellings, persons),
             epsilon=1,
             ledger=book,
+            dataset="town",
             rng=pg.SeededRng(1),
         )
     assert refusal.value.code == code
@@ -167,7 +168,7 @@ TOWN = tables_of(
 def test_a_release_says_what_a_unit_and_a_single_person_lose(tmp_path):
     book = pg.Ledger(tmp_path / "budget.db")
     policy = pg.LinkedUnit(HOMES)
-    made = pg.release(QUERY, policy, TOWN, epsilon=1, ledger=book, rng=pg.SeededRng(1))
+    made = pg.release(QUERY, policy, TOWN, epsilon=1, ledger=book, dataset="town", rng=pg.SeededRng(1))
     assert made.policy == policy
     assert made.query == QUERY
     assert made.record["unit"]["loss"] == pg.Epsilon(1).to_json()
@@ -178,7 +179,13 @@ def test_a_release_says_what_a_unit_and_a_single_person_lose(tmp_path):
     assert squared.record["unit"]["loss_of_one_member"] == pg.Rho("2/5").to_json()
     # The same request is on record, whatever order the tables are given in; another loss is another one.
     again = pg.release(
-        QUERY, policy, dict(reversed(TOWN.items())), epsilon=1, ledger=book, rng=pg.SeededRng(1)
+        QUERY,
+        policy,
+        dict(reversed(TOWN.items())),
+        epsilon=1,
+        ledger=book,
+        dataset="town",
+        rng=pg.SeededRng(1),
     )
     assert again.values(0).tolist() == made.values(0).tolist()
     assert [each.charges for each in book.datasets()] == [1]
@@ -189,6 +196,7 @@ def test_a_release_says_what_a_unit_and_a_single_person_lose(tmp_path):
             TOWN,
             epsilon=1,
             ledger=book,
+            dataset="town",
             rng=pg.SeededRng(1),
         )
     assert [each.charges for each in book.datasets()] == [1]
@@ -346,3 +354,46 @@ def test_the_audit_passes_one_loss_for_both_tables():
     mechanism, policy, query = broken.sound()
     how = {"loss": pg.Epsilon(1), "samples": 4000, "rng": pg.SeededRng(1)}
     assert pg.audit(mechanism, policy, query, **how, **broken.OPTIONS).passed
+
+
+def test_linked_tables_do_not_escape_the_accounts_of_their_tables(tmp_path):
+    """A table that has an account of its own is charged there, or nowhere."""
+    book, policy = pg.Ledger(tmp_path / "budget.db"), pg.LinkedUnit(HOMES)
+    with pytest.raises(pg.InputError) as unnamed:
+        pg.release(QUERY, policy, TOWN, epsilon=1, ledger=book)
+    assert unnamed.value.code == "linked.dataset"
+    persons = pg.Domain({"age": ["c", "a"]})
+    pg.release(
+        pg.queries.identity(persons),
+        pg.Policy(persons),
+        TOWN["persons"],
+        epsilon=1,
+        ledger=book,
+        dataset="people",
+    )
+    book.set_limit("people", pg.Epsilon(1))
+    with pytest.raises(pg.InputError) as other:
+        pg.release(QUERY, policy, TOWN, epsilon=50, ledger=book, dataset="town")
+    assert other.value.code == "linked.dataset"
+    with pytest.raises(pg.BudgetError):
+        pg.release(QUERY, policy, TOWN, epsilon=50, ledger=book, dataset="people")
+    assert [each.charges for each in book.datasets()] == [1]
+
+
+def test_attributes_in_another_order_are_other_tables():
+    """Cells are numbered in the order of the attributes: a query over the other order would be published under wrong names."""
+    one, two = (
+        pg.LinkedTables(
+            {
+                "d": {"key": "id", "attributes": {"area": 2}},
+                "p": {"in": "d", "foreign_key": "home", "at_most": 2, "attributes": attributes},
+            }
+        )
+        for attributes in ({"sex": 2, "ill": 2}, {"ill": 2, "sex": 2})
+    )
+    queries = [pg.queries.linked(tables, [("p", ["sex"])]) for tables in (one, two)]
+    assert queries[0] != queries[1]
+    assert pg.LinkedUnit(one).fingerprint != pg.LinkedUnit(two).fingerprint
+    with pytest.raises(pg.InputError) as refusal:
+        pg.sensitivity(queries[1], pg.LinkedUnit(one))
+    assert refusal.value.code == "linked.other"

@@ -16,7 +16,7 @@ from policygraph.audit.exact import exact_check
 from policygraph.explain import explain
 from policygraph.sensitivity import Sensitivity
 from policygraph.sensitivity import linked as engine
-from policygraph.sensitivity.linked import of_member
+from policygraph.sensitivity.linked import member_loss, of_member
 from tests.oracles import linked as oracle
 
 GROUPS, VALUES, MOST = 2, 2, 2
@@ -174,6 +174,22 @@ def test_tables_are_neighbours_only_if_one_unit_or_one_exchange_makes_the_differ
             for come in every
         )
     assert bool(found) == possible, found.reason
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_the_stated_loss_of_one_person_is_no_less_than_that_of_two_neighbouring_dwellings(most):
+    """A dwelling with one person more is a dwelling in the place of another: sizes of households move two cells where a dwelling that comes moves one."""
+    homes = pg.LinkedTables(
+        {
+            "dwellings": {"key": "id", "attributes": {"area": 2}},
+            "persons": {"in": "dwellings", "foreign_key": "home", "at_most": most, "attributes": {"age": 2}},
+        }
+    )
+    query = pg.queries.linked(homes, [("dwellings", ["persons"])])
+    found = pg.sensitivity(query, pg.LinkedUnit(homes))
+    assert found.value == 1
+    assert member_loss(found, pg.Epsilon(1)) == pg.Epsilon(2)
+    assert member_loss(pg.sensitivity(query, pg.LinkedUnit(homes), norm="l2"), pg.Rho(1)) == pg.Rho(2)
 
 
 def test_one_person_costs_a_share_of_the_dwelling():

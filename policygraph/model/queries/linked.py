@@ -10,7 +10,7 @@ import numpy as np
 
 from policygraph.errors import InputError
 from policygraph.model.linked import LinkedTables
-from policygraph.model.queries.base import Ints, Part, Query, whole_weights
+from policygraph.model.queries.base import Ints, Part, Query, fingerprint, whole_weights
 
 
 class LinkedQuery(Query):
@@ -124,6 +124,11 @@ class LinkedQuery(Query):
             begin += part.height
         made = (np.concatenate(entries), (np.concatenate(rows), np.concatenate(columns)))
         return sparse.csc_matrix(made, shape=(self.height, len(at)), dtype=np.int64)
+
+    @property
+    def fingerprint(self) -> str:
+        """Stable name of the query; the same attributes in another order are another query, since its cells are numbered otherwise."""
+        return fingerprint({"query": self.to_spec(), "order": self.tables.order()})
 
     def to_spec(self) -> dict[str, Any]:
         spec: dict[str, Any] = {
