@@ -328,7 +328,7 @@ def _with_degrees(
     edges = max(int(known.out.sum()) // (1 if network.directed else 2), 1)
     pieces = [_Piece(query, _unit_error(_power(query, policy, loss), loss) * query.height / (2 * edges))]
     if query.height == plain.height == 1:
-        # The number of all edges follows from the degrees: nothing has to be released for it, and it costs nothing.
+        # The number of all edges follows from the degrees: it is released without noise, at the least share there is.
         pieces = [_Piece(query, 0.0)]
     if network.directed:
         return pieces

@@ -152,6 +152,8 @@ def _keeps(policy: Policy, graph: PolicyGraph, effort: Effort) -> bool:
 def _labels(policy: Policy) -> Ints:
     """Numbers that are equal for cells with equal public sums."""
     matrix = policy.system.matrix().tocsc()
+    # A zero that is stored is no part of a sum: it must not set cells apart.
+    matrix.eliminate_zeros()
     matrix.sort_indices()
     seen: dict[bytes, int] = {}
     made = np.empty(policy.domain.size, dtype=np.int64)
