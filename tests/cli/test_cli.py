@@ -613,9 +613,9 @@ def test_verify_ends_with_0_only_when_everything_holds(tmp_path, capsys):
     status, out, _ = call(capsys, "verify", path, "--json")
     report = json.loads(out)
     assert (status, report["ok"], report["failed"], report["complete"]) == (2, False, True, True)
-    wide = pg.Domain({"a": 1000, "b": 1000})
-    large = pg.Policy(wide, pg.PolicyGraph.full(wide), [pg.Cuboid("a")])
-    undecided = pg.sensitivity(pg.queries.identity(wide), large)
+    wide = pg.Domain({"a": 5, "b": 5})
+    hard = pg.Policy(wide, pg.PolicyGraph.full(wide), [pg.Cuboid("a"), pg.Cuboid("b")])
+    undecided = pg.sensitivity(pg.queries.identity(wide), hard, effort=1000)
     undecided.to_json(str(path))
     status, out, _ = call(capsys, "verify", path)
     assert status == 2
