@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from policygraph.curator import gate
-from policygraph.curator.counting.linked import LinkedSources
 from policygraph.curator.histogram import digest, named
 from policygraph.curator.ledger import Account, ChargedPart, Ledger, Tags
 from policygraph.curator.noise import KeyedRng, Rng, SecureRng
 from policygraph.curator.noise.blocks import BLOCK
-from policygraph.curator.requests import Identity, Request, cells_looked_at
+from policygraph.curator.requests import Identity, Request, cells_looked_at, check_members
 from policygraph.errors import InputError, RefusedError
 from policygraph.logs import Field, event, listening, trace
 from policygraph.mechanisms import MeasuredNoise, Mechanism, choose
@@ -158,7 +157,7 @@ def perform(
         request.query.check_domain(request.policy.domain)
         tell("looking for the request in the ledger")
         known = identity or request.identify()
-        _check_members(book, known, dataset)
+        check_members(book, known, dataset)
         name = request.fingerprint(known, random)
         if parts is None and (found := _on_record(book, name if reuse else None, request)) is not None:
             if require_proof:
@@ -207,32 +206,6 @@ def perform(
         request, ready, make, most, book, known, name, random, tell,
         dataset=dataset, compose_policies=compose_policies, once=reuse, resume=resume, before=before, tags=tags or Tags(),
     )  # fmt: skip
-
-
-def _check_members(book: Ledger, known: Identity, dataset: str | None) -> None:
-    """Linked tables are charged under a name, and not beside an account that one of the tables has already."""
-    both = known.records
-    if not isinstance(both, LinkedSources):
-        return
-    if dataset is None:
-        raise InputError(
-            "linked tables in a ledger: expected dataset=... (--dataset), the name under which everything about both tables is charged.",
-            code="linked.dataset",
-        )
-    for source in (both.parent, both.child):
-        try:
-            account = book.account(source.fingerprint())
-        except InputError as cause:
-            if cause.code == "ledger.unknown-dataset":
-                continue
-            raise
-        if (account.charges or account.limit is not None) and dataset not in (account.name, account.dataset):
-            raise InputError(
-                f"one of the linked tables has an account in this ledger already, {account.name or account.dataset!r}: expected dataset={account.name or account.dataset!r}, so that "
-                "what is spent on it adds up.",
-                code="linked.dataset",
-                value=dataset,
-            )
 
 
 def _on_record(book: Ledger, name: str | None, request: Request) -> Outcome | None:

@@ -29,6 +29,7 @@ from policygraph.curator.counting.source import Source as Records
 from policygraph.curator.counting.tables import count_measure
 from policygraph.curator.counting.units import sum_units
 from policygraph.curator.histogram import DENSE, Data, Histogram, MeasuredCounts, digest
+from policygraph.curator.ledger import Ledger
 from policygraph.curator.ledger.accounts import request_fingerprint
 from policygraph.curator.noise.rng import Rng
 from policygraph.errors import DataError, InputError, RefusedError
@@ -438,6 +439,32 @@ def identify(
     # An edge list is opened once more, with its ends.
     records = None if network else found
     return Identity(account, digest("read", account, *found.details(), said), records=records)
+
+
+def check_members(book: Ledger, known: Identity, dataset: str | None) -> None:
+    """Linked tables are charged under a name, and not beside an account that one of the tables has already."""
+    both = known.records
+    if not isinstance(both, LinkedSources):
+        return
+    if dataset is None:
+        raise InputError(
+            "linked tables in a ledger: expected dataset=... (--dataset), the name under which everything about both tables is charged.",
+            code="linked.dataset",
+        )
+    for source in (both.parent, both.child):
+        try:
+            account = book.account(source.fingerprint())
+        except InputError as cause:
+            if cause.code == "ledger.unknown-dataset":
+                continue
+            raise
+        if (account.charges or account.limit is not None) and dataset not in (account.name, account.dataset):
+            raise InputError(
+                f"one of the linked tables has an account in this ledger already, {account.name or account.dataset!r}: expected dataset={account.name or account.dataset!r}, so that "
+                "what is spent on it adds up.",
+                code="linked.dataset",
+                value=dataset,
+            )
 
 
 def _as_default(
