@@ -130,7 +130,11 @@ def policy(base: str, work: Work, forecast: Needs | None, refusal: str = "") -> 
                 each.why,
                 ", ".join(values[:8]) + (", ..." if len(values) > 8 else ""),
                 known
-                or (box("public", each.name, "public", each.name in choice.public) if each.used else ""),
+                or (
+                    box("public", each.name, "yes: already published exactly", each.name in choice.public)
+                    if each.used
+                    else ""
+                ),
             ]
         )
     ticks = tag(
@@ -149,6 +153,11 @@ def policy(base: str, work: Work, forecast: Needs | None, refusal: str = "") -> 
         f"{base}/choose",
         hidden("place", work.place.name),
         ticks,
+        tag(
+            "p",
+            "Tick this only for counts that are out already: no noise can hide them, and a release states them as they are in your data, without noise.",
+            class_="hint",
+        ),
         tag(
             "fieldset",
             tag("legend", "What is released, with noise"),
@@ -235,16 +244,33 @@ def same(work: Work) -> list[Any]:
     ]
 
 
-def confirm(base: str, name: str, question: Confirmation, balance: str) -> str:
-    """Ask once more."""
+def confirm(base: str, name: str, question: Confirmation, balance: str, refusal: str = "") -> str:
+    """Ask once more, and name what is released; what has no noise takes a tick of its own."""
+    noisy = [tag("li", str(each)) for each in question.parts if each.noisy]
+    known = [tag("li", str(each)) for each in question.parts if not each.noisy]
+    exact = [
+        tag(
+            "label",
+            tag("input", type="checkbox", name="exact", value=str(each), required=True),
+            " ",
+            f"Exact, without noise, from your data: {each}",
+            class_="box",
+        )
+        for each in question.exact
+    ]
     return page(
         base,
         3,
+        warn(refusal),
         tag("p", "This spends ", tag("strong", str(question.loss)), " of ", tag("strong", question.dataset), ". It cannot be taken back.", class_="lead"),
         tag("p", f"The ledger: {balance}.", id="balance"),
+        tag("h2", "What is released"),
+        [tag("p", "With noise:"), tag("ul", noisy, id="noisy")] if noisy else None,
+        [tag("p", "Without noise, since the exact tables that the policy states give it away:"), tag("ul", known, id="known")] if known else None,
         form(
             f"{base}/confirm",
             hidden("question", name),
+            tag("fieldset", tag("legend", "Published exactly: confirm each, if it is out already"), exact, id="exact") if exact else None,
             tag("button", f"Spend {question.loss} and release", type="submit", id="confirm"),
         ),
         tag("p", tag("a", "Back to the policy, without spending", href=f"{base}/policy")),

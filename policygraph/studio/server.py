@@ -219,21 +219,34 @@ class Studio:
         return self._to("policy")
 
     async def _ask(self, asked: Asked) -> Response:
+        from starlette.concurrency import run_in_threadpool
+
         async with asked.form(max_fields=FILES) as form:
-            name = self.work.ask(str(form.get("dataset", "")), str(form.get("stamp")))
+            dataset, stamp = str(form.get("dataset", "")), str(form.get("stamp"))
+        name = await run_in_threadpool(self.work.ask, dataset, stamp)
         return self._to(f"question/{name}")
 
     async def _question(self, asked: Asked) -> Response:
-        name = asked.path_params["name"]
+        return self._put(asked.path_params["name"])
+
+    def _put(self, name: str, refusal: str = "") -> Response:
+        """The page that puts a question, again after a refusal."""
         question = self.work.question(name)
-        return _html(pages.confirm(self.base, name, question, self.work.balance(question.dataset)))
+        balance = self.work.balance(question.dataset)
+        return _html(pages.confirm(self.base, name, question, balance, refusal), 400 if refusal else 200)
 
     async def _confirm(self, asked: Asked) -> Response:
         from starlette.concurrency import run_in_threadpool
 
-        async with asked.form(max_fields=FILES) as form:
+        async with asked.form(max_fields=10_000) as form:
             name = str(form.get("question", ""))
-        await run_in_threadpool(self.work.release, name)
+            exact = [str(each) for each in form.getlist("exact")]
+        try:
+            await run_in_threadpool(self.work.release, name, exact)
+        except InputError as refusal:
+            if refusal.code != "studio.exact":
+                raise
+            return self._put(name, self._said(refusal))
         return self._to(f"done/{name}")
 
     async def _done(self, asked: Asked) -> Response:

@@ -24,6 +24,7 @@ from policygraph.errors import InputError, PolicyGraphError
 from policygraph.exact import as_fraction, show
 from policygraph.files import PolicyFile, load
 from policygraph.files.beginning import Beginning
+from policygraph.model.constraints import Cuboid
 from policygraph.model.grouped import records_of
 from policygraph.model.loss import Epsilon
 from policygraph.report import report
@@ -65,15 +66,37 @@ class Needs:
     attack: str
 
 
+@dataclass(frozen=True)
+class Said:
+    """A table of a release: its name, how many counts it has, and whether they have noise."""
+
+    name: str
+    cells: int
+    noisy: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.name or 'total'} ({self.cells:,} count{'' if self.cells == 1 else 's'})"
+
+
 @dataclass
 class Confirmation:
-    """A release that is to be confirmed; what it would be is fixed when the question is put."""
+    """A release that is to be confirmed; what it would be is fixed when the question is put.
+
+    Attributes
+    ----------
+    parts
+        What is released.
+    exact
+        Public facts whose values no file gives: they are counted in the data, and released without noise.
+    """
 
     text: str
     data: str
     folder: Path
     loss: Epsilon
     dataset: str
+    parts: tuple[Said, ...]
+    exact: tuple[Said, ...]
     lock: threading.Lock = field(default_factory=threading.Lock)
     answer: str | None = None
 
@@ -234,10 +257,11 @@ class Work:
             )
         with self.lock:
             self.check(stamp, self.stamp)
-            text = self.file.text
+            file = self.file
+            parts = tuple(Said(name, cells, spread > 0) for name, cells, spread, _ in self.forecast().errors)
             name = secrets.token_hex(8)
             self.questions[name] = Confirmation(
-                text, self._begun().data, self.place, self.loss, dataset.strip()
+                file.text, self._begun().data, self.place, self.loss, dataset.strip(), parts, _exact(file)
             )
         return name
 
@@ -272,9 +296,20 @@ class Work:
             )
         return self.questions[name]
 
-    def release(self, name: str) -> str:
-        """Release what a question asked, once: the same confirmation again returns what was said. Two questions for the same are one request of the ledger."""
+    def release(self, name: str, exact: Sequence[str] = ()) -> str:
+        """Release what a question asked, once: the same confirmation again returns what was said. Two questions for the same are one request of the ledger.
+
+        Every exact fact that would be counted in the data must be named.
+        """
         question = self.question(name)
+        missing = [str(each) for each in question.exact if str(each) not in exact]
+        if missing:
+            raise InputError(
+                f"{', '.join(missing)} would be released exactly, without noise, and this was not confirmed: expected a tick for each. Tick them if these counts "
+                "are published already; if not, go back to the policy and take the tick for public away. Nothing was spent.",
+                code="studio.exact",
+                value=missing,
+            )
         with question.lock:
             if question.answer is None:
                 question.answer = self._release(question, self.results(name))
@@ -305,6 +340,20 @@ class Work:
         if done.repeated:
             return f"This release was on record already ({loss}): nothing was spent."
         return f"Released, and charged to {question.dataset}: {loss}."
+
+
+def _exact(file: PolicyFile) -> tuple[Said, ...]:
+    """Public facts whose values the policy does not have, so that a release takes them from the data."""
+    policy = records_of(file.policy)
+    return tuple(
+        Said(
+            ", ".join(fact.names) if isinstance(fact, Cuboid) else str(fact),
+            fact.n_rows(policy.domain),
+            False,
+        )
+        for fact in policy.constraints
+        if fact.values(policy.domain) is None
+    )
 
 
 def _mechanism(file: PolicyFile, loss: Epsilon) -> Any:
