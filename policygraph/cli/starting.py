@@ -178,7 +178,7 @@ def studio(
     typer.echo("Ctrl-C ends it.", err=True)
     sys.stdout.flush()
     if not no_browser:
-        webbrowser.open(made.address)
+        webbrowser.open(made.entrance().as_uri())
     made.run()
 
 

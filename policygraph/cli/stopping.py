@@ -61,7 +61,7 @@ def _install() -> None:
     read, write = os.pipe()
     os.set_blocking(write, False)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    for wait in (lambda: signal.sigwait({signal.SIGINT}), lambda: os.read(read, 1)):
+    for wait in (lambda: signal.sigwait({signal.SIGINT}), lambda: _told(read)):
         threading.Thread(target=_wait, args=(wait,), name="ctrl-c", daemon=True).start()
 
 
@@ -75,6 +75,12 @@ def _wait(wait: Callable[[], object]) -> None:
         # A line of progress hides the cursor.
         os.write(2, (b"\x1b[?25h" if os.isatty(2) else b"") + b"policygraph: stopped\n")
         os._exit(STOPPED)
+
+
+def _told(read: int) -> None:
+    """Wait for the byte of Ctrl-C; other signals that Python handles write theirs, too."""
+    while os.read(read, 1) != bytes([signal.SIGINT]):
+        pass
 
 
 def signal_main() -> None:

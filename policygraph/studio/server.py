@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+import os
 import secrets
 import shutil
 import socket
@@ -16,7 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from policygraph.errors import InputError, PolicyGraphError
+from policygraph.markup import tag
 from policygraph.studio import pages
+from policygraph.studio.keeping import ended
 from policygraph.studio.work import RESULTS, Ticked, Work, safe_name
 
 if TYPE_CHECKING:
@@ -102,13 +105,24 @@ class Studio:
         """The address of the first page, with the token."""
         return f"http://127.0.0.1:{self.port}/{self.token}/"
 
+    def entrance(self) -> Path:
+        """A page in a file that only its owner can read, which leads to the first page: everybody on a machine can read the arguments of a browser."""
+        path = self.work.fresh() / "open.html"
+        refresh = tag("meta", http_equiv="refresh", content=f"0;url={self.address}")
+        body = tag("body", tag("p", tag("a", "Open the studio", href=self.address)))
+        head = tag("head", tag("meta", charset="utf-8"), refresh, tag("title", "policygraph studio"))
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write("<!DOCTYPE html>\n" + tag("html", head, body, lang="en") + "\n")
+        return path
+
     def run(self) -> None:
-        """Serve until stopped, and remove what was sent."""
-        try:
-            self._server.run(sockets=[self._socket])
-        finally:
-            self._socket.close()
-            self.work.close()
+        """Serve until stopped, and remove what was sent. In the main thread SIGTERM and SIGHUP stop it, too."""
+        with ended():
+            try:
+                self._server.run(sockets=[self._socket])
+            finally:
+                self._socket.close()
+                self.work.close()
 
     def stop(self) -> None:
         """Let :meth:`run` end."""

@@ -29,6 +29,7 @@ from policygraph.model.grouped import records_of
 from policygraph.model.loss import Epsilon
 from policygraph.report import report
 from policygraph.sensitivity import Sensitivity, sensitivity
+from policygraph.studio.keeping import Kept
 
 RESULTS = ("report.html", "release.csv", "release.parquet", "release.json", "certificate.json", "policy.toml")
 """Files of a release that can be downloaded."""
@@ -125,25 +126,25 @@ class Work:
 
     def __init__(self, ledger: Path) -> None:
         self.ledger = ledger
-        self._folder = tempfile.TemporaryDirectory(prefix="policygraph-studio-")
+        self._kept = Kept()
         self.lock = threading.RLock()
         self.begun: Beginning | None = None
         self.choice: Ticked | None = None
-        self.place = Path(self._folder.name)
+        self.place = self._kept.path
         self.questions: dict[str, Confirmation] = {}
         self.published: list[str] = []
 
     def close(self) -> None:
         """Remove everything that was sent."""
-        self._folder.cleanup()
+        self._kept.remove()
 
     def plain(self, text: str) -> str:
         """A message with files as they were called, without the folders that they lie in here."""
-        return re.sub(re.escape(self._folder.name) + r"/[^/\s]+/", "", text)
+        return re.sub(re.escape(str(self._kept.path)) + r"/[^/\s]+/", "", text)
 
     def fresh(self) -> Path:
         """A new folder for what is sent next."""
-        return Path(tempfile.mkdtemp(dir=self._folder.name))
+        return Path(tempfile.mkdtemp(dir=self._kept.path))
 
     def open(self, place: Path, data: str, published: Sequence[str]) -> None:
         """Take a data file and published tables that lie in a folder; of the data, only the columns are named."""
@@ -317,7 +318,7 @@ class Work:
 
     def results(self, name: str) -> Path:
         """The folder of the release that a question asked for."""
-        return Path(self._folder.name) / f"release-{name}"
+        return self._kept.path / f"release-{name}"
 
     def _release(self, question: Confirmation, out: Path) -> str:
         # The text of the question, in the folder where the files lie that it names.

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import html
 import http.client
+import os
 import re
+import shlex
+import signal
+import subprocess
+import sys
 import threading
+import time
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
@@ -118,3 +125,94 @@ def test_what_a_file_states_needs_no_tick(visitor):
     assert "from your data" not in page
     status, text, _ = visitor.post("/confirm", ("question", name))
     assert (status, "Released" in text) == (200, True)
+
+
+class Command:
+    """The command in a process of its own, with a folder for temporary files."""
+
+    def __init__(self, folder, *arguments, **more):
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "policygraph", "studio", *arguments],
+            cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "TMPDIR": str(folder), **more},
+        )  # fmt: skip
+        self.address = self.process.stdout.readline().strip()
+        self.port, self.token = self.address.removeprefix("http://127.0.0.1:").strip("/").split("/")
+
+    def ask(self, path, body=None):
+        connection = http.client.HTTPConnection("127.0.0.1", int(self.port), timeout=120)
+        kind = {"Content-Type": "multipart/form-data; boundary=x"} if body else {}
+        connection.request("POST" if body else "GET", f"/{self.token}/{path}", body, kind)
+        status = connection.getresponse().status
+        connection.close()
+        return status
+
+    def upload(self):
+        part = b'--x\r\nContent-Disposition: form-data; name="data"; filename="people.csv"\r\n\r\n'
+        assert self.ask("open", part + PEOPLE + b"\r\n--x--\r\n") == 303
+
+    def end(self, number):
+        self.process.send_signal(number)
+        said = self.process.communicate(timeout=120)[1]
+        assert "Traceback" not in said
+        return self.process.returncode
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Start the command; what still runs at the end of a test is ended."""
+    made = []
+
+    def starting(*arguments, **more):
+        made.append(Command(tmp_path, *arguments, **more))
+        return made[-1]
+
+    yield starting
+    for each in made:
+        if each.process.poll() is None:
+            each.end(signal.SIGKILL)
+
+
+def test_signals_leave_no_record_behind(start, tmp_path):
+    def kept():
+        return {path for path in tmp_path.rglob("people.csv") if path.read_bytes().startswith(b"person_id")}
+
+    killed = start("--no-browser")
+    killed.upload()
+    assert killed.end(signal.SIGKILL) == -signal.SIGKILL
+    assert len(kept()) == 1  # nobody can catch this one; the next start removes it
+    left = kept()
+    first = start("--no-browser")
+    assert kept() == set()
+    first.upload()
+    [lives] = kept()
+    assert lives not in left
+    second = start("--no-browser")
+    assert kept() == {lives}  # a studio that runs keeps its files
+    second.upload()
+    assert first.end(signal.SIGTERM) == 128 + signal.SIGTERM
+    assert len(kept()) == 1
+    assert second.end(signal.SIGHUP) == 128 + signal.SIGHUP
+    assert list(tmp_path.glob("policygraph-studio-*")) == []
+
+
+def test_no_argument_of_a_process_holds_the_token(start, tmp_path):
+    seen = tmp_path / "arguments"
+    browser = tmp_path / "browser.sh"
+    browser.write_text(
+        f'#!/bin/sh\necho "$@" > {shlex.quote(str(seen))}.part\nmv {shlex.quote(str(seen))}.part {shlex.quote(str(seen))}\n'
+    )
+    browser.chmod(0o700)
+    command = start(BROWSER=f"{browser} %s")
+    for _ in range(1200):
+        if seen.exists():
+            break
+        time.sleep(0.1)
+    given = seen.read_text().strip()
+    assert command.token not in given
+    page = Path(given.removeprefix("file://"))
+    assert (page.stat().st_mode & 0o777, page.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert f'content="0;url={command.address}"' in page.read_text()
+    assert command.ask("") == 200
+    command.end(signal.SIGTERM)
+    assert not page.exists()

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -49,7 +48,7 @@ def studio(folder):
     made.stop()
     thread.join(30)
     assert not thread.is_alive()
-    assert not Path(made.work._folder.name).exists()
+    assert not made.work._kept.path.exists()
 
 
 def ask(studio, method, path, body=None, **headers):
@@ -137,7 +136,7 @@ def test_path_tricks_find_nothing(studio, path):
 def test_names_of_files_lead_nowhere_else(studio, name):
     answer, _ = upload(studio, b"sex\nF\nM\n", name)
     assert answer.status in (303, 400)
-    kept = Path(studio.work._folder.name)
+    kept = studio.work._kept.path
     assert all(path.resolve().is_relative_to(kept) for path in kept.rglob("*"))
     assert len(safe_name(name)) <= 100
     assert "/" not in safe_name(name)
@@ -182,7 +181,7 @@ def test_wrong_files_get_the_sentence_of_the_command(studio, tmp_path, content, 
     import html
 
     sentence = said.stderr.strip().splitlines()[-1].removeprefix("policygraph: ").replace(f"{tmp_path}/", "")
-    assert str(studio.work._folder.name) not in text
+    assert str(studio.work._kept.path) not in text
     assert sentence in html.unescape(text)
 
 
