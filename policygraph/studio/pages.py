@@ -183,17 +183,22 @@ def policy(base: str, work: Work, forecast: Needs | None, refusal: str = "") -> 
         id="policy",
         data_live=True,
     )
-    asked = form(
-        f"{base}/ask",
-        hidden("stamp", work.stamp),
-        tag("label", "Name of these people in the ledger", for_="dataset"),
-        tag("input", type="text", name="dataset", id="dataset", value="people", required=True),
-        tag(
-            "p",
-            f"Charges go to {work.ledger}. You are asked once more before anything is spent.",
-            class_="hint",
-        ),
-        tag("button", "Release ...", type="submit", id="ask"),
+    # What cannot be forecast cannot be released, and has no stamp.
+    asked = (
+        None
+        if forecast is None
+        else form(
+            f"{base}/ask",
+            hidden("stamp", work.stamp),
+            tag("label", "Name of these people in the ledger", for_="dataset"),
+            tag("input", type="text", name="dataset", id="dataset", value=work.dataset, required=True),
+            tag(
+                "p",
+                f"Charges go to {work.ledger}. You are asked once more before anything is spent.",
+                class_="hint",
+            ),
+            tag("button", "Release ...", type="submit", id="ask"),
+        )
     )
     return page(
         base,

@@ -20,7 +20,7 @@ from policygraph.errors import InputError, PolicyGraphError
 from policygraph.markup import tag
 from policygraph.studio import pages
 from policygraph.studio.keeping import ended
-from policygraph.studio.work import RESULTS, Ticked, Work, safe_name
+from policygraph.studio.work import RESULTS, Ticked, Work, reserved, safe_name
 
 if TYPE_CHECKING:
     from starlette.requests import Request as Asked
@@ -186,7 +186,7 @@ class Studio:
             ]
             for each in [data, *sent]:
                 name = safe_name(each.filename or "")
-                while name in names or name == "policy.toml":
+                while name.lower() in [taken.lower() for taken in names] or reserved(name):
                     name = f"{len(names)}-{name}"
                 names.append(name)
                 with open(place / name, "xb") as file:
@@ -210,10 +210,14 @@ class Studio:
         from starlette.concurrency import run_in_threadpool
 
         def made() -> str:
-            forecast = self.work.forecast()
-            return pages.policy(self.base, self.work, forecast)
+            return pages.policy(self.base, self.work, self.work.forecast())
 
-        return _html(await run_in_threadpool(made))
+        try:
+            return _html(await run_in_threadpool(made))
+        except PolicyGraphError as refusal:
+            if self.work.choice is None:
+                raise
+            return _html(pages.policy(self.base, self.work, None, self._said(refusal)), 400)
 
     async def _choose(self, asked: Asked) -> Response:
         from starlette.concurrency import run_in_threadpool
@@ -229,6 +233,8 @@ class Studio:
         try:
             await run_in_threadpool(self.work.choose, choice)
         except PolicyGraphError as refusal:
+            if self.work.choice is None:
+                raise
             return _html(pages.policy(self.base, self.work, None, self._said(refusal)), 400)
         return self._to("policy")
 

@@ -89,6 +89,8 @@ class Confirmation:
         What is released.
     exact
         Public facts whose values no file gives: they are counted in the data, and released without noise.
+    stamp
+        What the page showed: nothing is released when something else is worked on meanwhile.
     """
 
     text: str
@@ -98,6 +100,7 @@ class Confirmation:
     dataset: str
     parts: tuple[Said, ...]
     exact: tuple[Said, ...]
+    stamp: str
     lock: threading.Lock = field(default_factory=threading.Lock)
     answer: str | None = None
 
@@ -113,6 +116,17 @@ def safe_name(name: str) -> str:
     last = re.split(r"[/\\]", name)[-1]
     kept = re.sub(r"[^\w. -]", "_", last).strip(" .")
     return kept[-100:].strip(" .") or "file"
+
+
+def reserved(name: str) -> bool:
+    """Whether the studio writes files of such a name beside what was sent; some systems do not tell capitals apart.
+
+    Examples
+    --------
+    >>> reserved("Policy.toml"), reserved("labels-city.csv"), reserved("people.csv")
+    (True, True, False)
+    """
+    return name.lower() == "policy.toml" or name.lower().startswith(("labels-", "release-"))
 
 
 class Work:
@@ -133,6 +147,8 @@ class Work:
         self.place = self._kept.path
         self.questions: dict[str, Confirmation] = {}
         self.published: list[str] = []
+        self.dataset = "people"
+        """Whom the page asks about: what was typed last."""
 
     def close(self) -> None:
         """Remove everything that was sent."""
@@ -157,6 +173,7 @@ class Work:
         """Look at some columns, and propose a policy for them."""
         with self.lock:
             begun = self._begun()
+            self.choice = None  # a refusal below must not leave an older policy beside these columns
             begun.attributes, begun.counts, begun.stated = [], [], {}
             for name in begun.names:
                 if name in columns:
@@ -165,13 +182,21 @@ class Work:
                     begun.leave(name, "it was not read")
             begun.check_rows()
             begun.publish(self.published, self.place)
-            self.choose(Ticked(tuple(each.name for each in begun.attributes if each.used), (), False, "1"))
+            self._write(
+                begun, Ticked(tuple(each.name for each in begun.attributes if each.used), (), False, "1")
+            )
 
     def choose(self, choice: Ticked) -> None:
         """Write the policy file for what was ticked."""
         with self.lock:
             begun = self._begun()
-            as_fraction(choice.epsilon, "epsilon")
+            if self.choice is None:
+                raise _no_policy()
+            self._write(begun, choice)
+
+    def _write(self, begun: Beginning, choice: Ticked) -> None:
+        with self.lock:
+            Epsilon(as_fraction(choice.epsilon, "epsilon"))
             stated = {name for names in begun.stated.values() for name in names}
             kept = Beginning(begun.data, begun.reading, begun.source, begun.names, list(begun.attributes))
             kept.stated = {
@@ -199,10 +224,7 @@ class Work:
     def file(self) -> PolicyFile:
         """The policy file as it stands."""
         if self.choice is None:
-            raise InputError(
-                "no column was read yet: expected a choice of columns. Begin at the first page.",
-                code="studio.order",
-            )
+            raise _no_policy()
         return load(self.place / "policy.toml")
 
     def forecast(self) -> Needs:
@@ -228,8 +250,8 @@ class Work:
         """The privacy loss that was typed."""
         return Epsilon(as_fraction("1" if self.choice is None else self.choice.epsilon, "epsilon"))
 
-    def python(self, dataset: str = "people") -> str:
-        """A program that does the same with the policy file and the data beside it."""
+    def python(self) -> str:
+        """A program that does the same with the policy file and the data beside it, and charges the same ledger for the same people."""
         with self.lock:
             data, file = Path(self._begun().data).name, self.file
             source = f"pg.Files({data!r}, **file.reading)" if file.reading else repr(data)
@@ -238,7 +260,7 @@ class Work:
                 'file = pg.load("policy.toml")\n'
                 "print(pg.sensitivity(file.query, file.policy))\n"
                 f"made = pg.release(file.query, file.policy, {source}, epsilon={show(self.loss.value)!r}, "
-                f"ledger={self.ledger.name!r}, dataset={dataset!r})\n"
+                f"ledger={str(self.ledger.absolute())!r}, dataset={self.dataset!r})\n"
                 'made.write("out", tables=True)\n'
                 'pg.report(made, "out/report.html")\n'
             )
@@ -246,7 +268,7 @@ class Work:
     @property
     def stamp(self) -> str:
         """What a page shows, as a word: a form of a page that shows something else is refused."""
-        text = self.file.text if self.choice is not None else ""
+        text = (self.place / "policy.toml").read_text(encoding="utf-8") if self.choice is not None else ""
         return hashlib.sha256(f"{self.place.name}\n{self.loss}\n{text}".encode()).hexdigest()[:16]
 
     def ask(self, dataset: str, stamp: str) -> str:
@@ -260,9 +282,10 @@ class Work:
             self.check(stamp, self.stamp)
             file = self.file
             parts = tuple(Said(name, cells, spread > 0) for name, cells, spread, _ in self.forecast().errors)
+            self.dataset = dataset.strip()
             name = secrets.token_hex(8)
             self.questions[name] = Confirmation(
-                file.text, self._begun().data, self.place, self.loss, dataset.strip(), parts, _exact(file)
+                file.text, self._begun().data, self.place, self.loss, self.dataset, parts, _exact(file), stamp
             )
         return name
 
@@ -323,8 +346,10 @@ class Work:
     def _release(self, question: Confirmation, out: Path) -> str:
         # The text of the question, in the folder where the files lie that it names.
         policy = question.folder / f"{out.name}.toml"
-        policy.write_text(question.text, encoding="utf-8")
-        file, loss = load(policy), question.loss
+        with self.lock:
+            self.check(question.stamp, self.stamp)
+            policy.write_text(question.text, encoding="utf-8")
+            file, loss = load(policy), question.loss
         request = Request(
             file.query,
             records_of(file.policy),
@@ -341,6 +366,12 @@ class Work:
         if done.repeated:
             return f"This release was on record already ({loss}): nothing was spent."
         return f"Released, and charged to {question.dataset}: {loss}."
+
+
+def _no_policy() -> InputError:
+    return InputError(
+        "no column was read yet: expected a choice of columns. Begin at the first page.", code="studio.order"
+    )
 
 
 def _exact(file: PolicyFile) -> tuple[Said, ...]:

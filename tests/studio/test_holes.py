@@ -216,3 +216,78 @@ def test_no_argument_of_a_process_holds_the_token(start, tmp_path):
     assert command.ask("") == 200
     command.end(signal.SIGTERM)
     assert not page.exists()
+
+
+def test_names_that_the_studio_writes_are_left_to_it(visitor):
+    towns = [f"town{number}" for number in range(30)]
+    rows = b"town,work\r\n" + b"".join(f"{towns[at % 30]},yes\r\n".encode() for at in range(60))
+    for name in ("labels-town.csv", "LABELS-town.csv", "Policy.TOML.csv", "release-1.csv", "POLICY.toml"):
+        status, where, _ = visitor.open(rows, name)
+        if name == "POLICY.toml":  # no kind of data file, but it must not be written over either
+            assert status == 400
+            continue
+        assert (status, where) == (303, "/columns")
+        assert visitor.read("town", "work")[0] == 200
+        data = Path(visitor.studio.work.begun.data)
+        assert data.read_bytes() == rows
+        assert (data.parent / "labels-town.csv").read_text().startswith("town\ntown0\n")
+    status, text, _ = visitor.post("/confirm", ("question", visitor.question()[1]))
+    assert (status, "Released" in text) == (200, True)
+
+
+def test_a_choice_that_cannot_be_forecast_is_shown_with_its_refusal(visitor):
+    names = [f"c{number}" for number in range(12)]
+    rows = "".join(",".join(f"v{(at + 3 * each) % 8}" for each in range(12)) + "\r\n" for at in range(200))
+    visitor.open((",".join(names) + "\r\n" + rows).encode())
+    assert visitor.read(*names)[0] == 200
+    for _ in range(2):
+        status, text, _ = visitor.choose(names, release="whole")
+        assert (status, 'id="refusal"' in text, 'id="policy"' in text) == (400, True, True)
+        assert 'name="stamp"' not in text
+        assert visitor.get("/policy")[0] == 400
+    for epsilon in ("-1", "0", "nan", "x", ""):
+        status, text, _ = visitor.choose(names[:2], epsilon=epsilon)
+        assert (status, 'id="refusal"' in text, 'id="policy"' in text) == (400, True, True), epsilon
+    status, text, _ = visitor.choose(names[:2])
+    assert (status, 'id="sensitivity"' in text) == (200, True)
+
+
+def test_the_program_asks_the_ledger_for_the_same_release(visitor, tmp_path):
+    visitor.open()
+    visitor.read("sex", "work")
+    _, name = visitor.question("town of 2026")
+    assert 'value="town of 2026"' in visitor.get("/policy")[1]
+    assert "Released" in visitor.post("/confirm", ("question", name))[1]
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "people.csv").write_bytes(PEOPLE)
+    (elsewhere / "policy.toml").write_text(visitor.studio.work.file.text, encoding="utf-8")
+    program = visitor.studio.work.python()
+    ran = subprocess.run([sys.executable, "-c", program], cwd=elsewhere, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    [account] = pg.Ledger(visitor.ledger).datasets()
+    assert (account.name, str(account.spent)) == ("town of 2026", "epsilon = 1")
+    theirs = (elsewhere / "out" / "release.csv").read_bytes()
+    assert theirs == visitor.ask("GET", f"/result/{name}/release.csv?download=1")[2]
+
+
+def test_a_confirmation_of_an_older_policy_releases_nothing(visitor):
+    visitor.open()
+    visitor.read("sex", "work")
+    _, old = visitor.question()
+    visitor.choose(["sex", "work"], epsilon="3")
+    status, text, _ = visitor.post("/confirm", ("question", old))
+    assert (status, "[studio.stale]" in text) == (400, True)
+    assert not visitor.ledger.exists()
+
+
+def test_a_refused_second_reading_leaves_no_older_policy(visitor):
+    visitor.open(b"sex,age,count\r\nF,1,5\r\nF,2,3\r\nM,1,4\r\nM,2,3\r\n")
+    assert visitor.read("sex", "age")[0] == 200
+    _, old = visitor.question()
+    status, text, _ = visitor.read("sex", "age", "count")
+    assert (status, "[init.counts]" in text) == (400, True)
+    for status, text in (visitor.get("/policy"), visitor.choose(["sex"])[:2]):
+        assert (status, "[studio.order]" in text) == (400, True)
+    assert "[studio.stale]" in visitor.post("/confirm", ("question", old))[1]
+    assert not visitor.ledger.exists()
