@@ -66,7 +66,7 @@ def init(
     Only columns that you confirm are read. What is taken from the data is marked in the file: a policy file is public.
     """
     from policygraph.files import load
-    from policygraph.files.beginning import Beginning
+    from policygraph.files.beginning import Beginning, rare, warnings
     from policygraph.files.proposal import Attribute
     from policygraph.output import write_all
 
@@ -88,7 +88,7 @@ def init(
             values: Any = made.labels or made.edges or ()
             shown = ", ".join(map(str, values[:SOME])) + (", ..." if len(values) > SOME else "")
             if made.rare:
-                typer.echo(f"  {_rare(made)}", err=True)
+                typer.echo(f"  {rare(made)}", err=True)
             if not _confirm(f"  {made.why}: {shown}\n  Put it into the policy?"):
                 made = Attribute(name, "it is not wanted")
         elif not yes:
@@ -108,15 +108,8 @@ def init(
     with writing(out):
         write_all({path: _writer(content) for path, content in targets.items()})
     load(out)
-    for each in attributes:
-        if each.rare and each.from_data:
-            typer.echo(f"RARE LABELS in {out}: {_rare(each)}", err=True)
-        if each.repeats:
-            typer.echo(
-                f"SEVERAL RECORDS of one {each.name}: {out} protects single records, and not all that one {each.name} has. "
-                f"To protect that, add a table [unit] with column = {each.name!r} (docs/how-to/units.md).",
-                err=True,
-            )
+    for warning in warnings(attributes, str(out)):
+        typer.echo(warning, err=True)
     if as_json:
         print_json(
             {
@@ -180,19 +173,6 @@ def studio(
     if not no_browser:
         webbrowser.open(made.entrance().as_uri())
     made.run()
-
-
-def _rare(attribute: Any) -> str:
-    """Labels that tell of a few people, for the curator."""
-    from policygraph.curator.profiling import RARE
-
-    labels = attribute.rare
-    shown = ", ".join(map(repr, labels[:SOME])) + (", ..." if len(labels) > SOME else "")
-    one = len(labels) == 1
-    return (
-        f"{attribute.name} has {len(labels):,} label{'' if one else 's'} that fewer than {RARE} records have ({shown}). Published with the policy, "
-        f"{'it says' if one else 'they say'} that such people exist: take a public list, or one label for all of them."
-    )
 
 
 def _confirm(question: str) -> bool:

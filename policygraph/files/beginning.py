@@ -10,10 +10,45 @@ from typing import Any
 
 from policygraph.curator.counting.reading import Files, suffix_of
 from policygraph.curator.counting.source import Source
-from policygraph.curator.profiling import columns_of, each_once, encoding_of, profile_columns
+from policygraph.curator.profiling import RARE, columns_of, each_once, encoding_of, profile_columns
 from policygraph.errors import InputError
 from policygraph.files.proposal import Attribute, Proposal, decide, fitted, may_count, propose
 from policygraph.files.sheets import SheetError, read_head
+
+SOME = 8
+"""Labels that a sentence shows."""
+
+
+def rare(attribute: Attribute) -> str:
+    """Labels that tell of a few people, for the curator."""
+    labels = attribute.rare
+    shown = ", ".join(map(repr, labels[:SOME])) + (", ..." if len(labels) > SOME else "")
+    one = len(labels) == 1
+    return (
+        f"{attribute.name} has {len(labels):,} label{'' if one else 's'} that fewer than {RARE} records have ({shown}). Published with the policy, "
+        f"{'it says' if one else 'they say'} that such people exist: take a public list, or one label for all of them."
+    )
+
+
+def warnings(attributes: Sequence[Attribute], policy: str) -> list[str]:
+    """What a proposal gives away of a few people, and whom it does not protect; for the curator.
+
+    Examples
+    --------
+    >>> [said] = warnings([Attribute("firm", "an identifier", repeats=True)], "policy.toml")
+    >>> said[:64]
+    'SEVERAL RECORDS of one firm: policy.toml protects single records'
+    """
+    said = []
+    for each in attributes:
+        if each.rare and each.from_data:
+            said.append(f"RARE LABELS in {policy}: {rare(each)}")
+        if each.repeats:
+            said.append(
+                f"SEVERAL RECORDS of one {each.name}: {policy} protects single records, and not all that one {each.name} has. "
+                f"To protect that, add a table [unit] with column = {each.name!r} (docs/how-to/units.md)."
+            )
+    return said
 
 
 @dataclass

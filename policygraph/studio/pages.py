@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from policygraph.exact import show
@@ -204,6 +205,7 @@ def policy(base: str, work: Work, forecast: Needs | None, refusal: str = "") -> 
         base,
         2,
         warn(refusal),
+        alarms(work.warnings),
         chosen,
         None if forecast is None else shown(forecast),
         None if forecast is None else [tag("h2", "Release"), asked],
@@ -269,6 +271,7 @@ def confirm(base: str, name: str, question: Confirmation, balance: str, refusal:
         warn(refusal),
         tag("p", "This spends ", tag("strong", str(question.loss)), " of ", tag("strong", question.dataset), ". It cannot be taken back.", class_="lead"),
         tag("p", f"The ledger: {balance}.", id="balance"),
+        alarms(question.warnings),
         tag("h2", "What is released"),
         [tag("p", "With noise:"), tag("ul", noisy, id="noisy")] if noisy else None,
         [tag("p", "Without noise, since the exact tables that the policy states give it away:"), tag("ul", known, id="known")] if known else None,
@@ -297,6 +300,11 @@ def done(base: str, name: str, said: str) -> str:
 def warn(text: str) -> Markup | None:
     """What went wrong, in the words of the command."""
     return tag("p", text, class_="warning", role="alert", id="refusal") if text else None
+
+
+def alarms(sentences: Sequence[str]) -> list[Markup]:
+    """What the policy gives away of a few people, and whom it does not protect, in the words of ``init``."""
+    return [tag("p", each, class_="warning") for each in sentences]
 
 
 def failed(base: str, text: str) -> str:

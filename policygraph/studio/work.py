@@ -23,7 +23,7 @@ from policygraph.curator.releasing import calibrated
 from policygraph.errors import InputError, PolicyGraphError
 from policygraph.exact import as_fraction, show
 from policygraph.files import PolicyFile, load
-from policygraph.files.beginning import Beginning
+from policygraph.files.beginning import Beginning, warnings
 from policygraph.model.constraints import Cuboid
 from policygraph.model.grouped import records_of
 from policygraph.model.loss import Epsilon
@@ -101,6 +101,7 @@ class Confirmation:
     parts: tuple[Said, ...]
     exact: tuple[Said, ...]
     stamp: str
+    warnings: tuple[str, ...] = ()
     lock: threading.Lock = field(default_factory=threading.Lock)
     answer: str | None = None
 
@@ -147,6 +148,8 @@ class Work:
         self.place = self._kept.path
         self.questions: dict[str, Confirmation] = {}
         self.published: list[str] = []
+        self.warnings: tuple[str, ...] = ()
+        """What ``init`` would warn of in the policy."""
         self.dataset = "people"
         """Whom the page asks about: what was typed last."""
 
@@ -211,6 +214,7 @@ class Work:
             proposal = kept.propose(command="policygraph studio", public=public, whole=choice.whole)
             for name, content in {"policy.toml": proposal.text, **proposal.lists}.items():
                 (self.place / name).write_text(content, encoding="utf-8")
+            self.warnings = tuple(warnings(kept.attributes, "policy.toml"))
             self.choice = choice
 
     def _begun(self) -> Beginning:
@@ -285,7 +289,15 @@ class Work:
             self.dataset = dataset.strip()
             name = secrets.token_hex(8)
             self.questions[name] = Confirmation(
-                file.text, self._begun().data, self.place, self.loss, self.dataset, parts, _exact(file), stamp
+                file.text,
+                self._begun().data,
+                self.place,
+                self.loss,
+                self.dataset,
+                parts,
+                _exact(file),
+                stamp,
+                self.warnings,
             )
         return name
 

@@ -291,3 +291,23 @@ def test_a_refused_second_reading_leaves_no_older_policy(visitor):
         assert (status, "[studio.order]" in text) == (400, True)
     assert "[studio.stale]" in visitor.post("/confirm", ("question", old))[1]
     assert not visitor.ledger.exists()
+
+
+def test_warnings_of_init_stand_on_both_pages(visitor, tmp_path):
+    rows = [("client_id", "illness"), *((f"c{at // 2:03}", "none" if at else "lupus") for at in range(80))]
+    data = "".join(f"{a},{b}\r\n" for a, b in rows).encode()
+    visitor.open(data)
+    (tmp_path / "people.csv").write_bytes(data)
+    ran = subprocess.run(
+        [sys.executable, "-m", "policygraph", "init", "people.csv", "--yes"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    said = [line for line in ran.stderr.splitlines() if line.startswith(("RARE LABELS", "SEVERAL RECORDS"))]
+    assert len(said) == 2
+    _, text, _ = visitor.read("client_id", "illness")
+    page, _ = visitor.question()
+    for sentence in said:
+        assert sentence in text
+        assert sentence in page
