@@ -209,7 +209,7 @@ def policy(base: str, work: Work, forecast: Needs | None, refusal: str = "") -> 
         chosen,
         None if forecast is None else shown(forecast),
         None if forecast is None else [tag("h2", "Release"), asked],
-        None if forecast is None else same(work),
+        None if forecast is None else same(base, work),
     )
 
 
@@ -238,10 +238,19 @@ def shown(forecast: Needs) -> list[Any]:
     ]  # fmt: skip
 
 
-def same(work: Work) -> list[Any]:
+def same(base: str, work: Work) -> list[Any]:
     """The policy file, and the program that does the same."""
     return [
         tag("h2", "The same without this page"),
+        tag(
+            "p",
+            tag(
+                "a",
+                "Download the policy with the files that it names (policy.zip)",
+                href=f"{base}/policy.zip",
+                download="policy.zip",
+            ),
+        ),
         tag(
             "details",
             tag("summary", "The policy file (policy.toml)"),

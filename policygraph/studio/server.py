@@ -140,6 +140,7 @@ class Studio:
             Route("/columns", self._columns),
             Route("/read", self._read, methods=["POST"]),
             Route("/policy", self._policy),
+            Route("/policy.zip", self._bundle),
             Route("/choose", self._choose, methods=["POST"]),
             Route("/ask", self._ask, methods=["POST"]),
             Route("/question/{name}", self._question),
@@ -218,6 +219,14 @@ class Studio:
             if self.work.choice is None:
                 raise
             return _html(pages.policy(self.base, self.work, None, self._said(refusal)), 400)
+
+    async def _bundle(self, asked: Asked) -> Response:
+        from starlette.concurrency import run_in_threadpool
+        from starlette.responses import Response
+
+        disposition = {"Content-Disposition": 'attachment; filename="policy.zip"'}
+        made = await run_in_threadpool(self.work.bundle)
+        return Response(made, media_type="application/zip", headers=disposition)
 
     async def _choose(self, asked: Asked) -> Response:
         from starlette.concurrency import run_in_threadpool

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import re
 import secrets
 import tempfile
 import threading
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +33,7 @@ from policygraph.report import report
 from policygraph.sensitivity import Sensitivity, sensitivity
 from policygraph.studio.keeping import Kept
 
-RESULTS = ("report.html", "release.csv", "release.parquet", "release.json", "certificate.json", "policy.toml")
+RESULTS = ("report.html", "release.csv", "release.parquet", "release.json", "certificate.json", "release.zip")
 """Files of a release that can be downloaded."""
 
 
@@ -102,6 +104,7 @@ class Confirmation:
     exact: tuple[Said, ...]
     stamp: str
     warnings: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
     lock: threading.Lock = field(default_factory=threading.Lock)
     answer: str | None = None
 
@@ -148,6 +151,8 @@ class Work:
         self.place = self._kept.path
         self.questions: dict[str, Confirmation] = {}
         self.published: list[str] = []
+        self.beside: tuple[str, ...] = ()
+        """Files that the policy names: lists of labels, and published tables."""
         self.warnings: tuple[str, ...] = ()
         """What ``init`` would warn of in the policy."""
         self.dataset = "people"
@@ -212,6 +217,7 @@ class Work:
                     kept.attributes[at] = type(each)(each.name, "it is not wanted")
             public = tuple(name for name in choice.public if name in choice.used and name not in stated)
             proposal = kept.propose(command="policygraph studio", public=public, whole=choice.whole)
+            self.beside = (*proposal.lists, *kept.stated)
             for name, content in {"policy.toml": proposal.text, **proposal.lists}.items():
                 (self.place / name).write_text(content, encoding="utf-8")
             self.warnings = tuple(warnings(kept.attributes, "policy.toml"))
@@ -253,6 +259,14 @@ class Work:
     def loss(self) -> Epsilon:
         """The privacy loss that was typed."""
         return Epsilon(as_fraction("1" if self.choice is None else self.choice.epsilon, "epsilon"))
+
+    def bundle(self) -> bytes:
+        """The policy file with the files that it names, which are public with it, as a ZIP file."""
+        with self.lock:
+            sink = io.BytesIO()
+            with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as made:
+                _policy_into(made, self.file.text, self.place, self.beside)
+            return sink.getvalue()
 
     def python(self) -> str:
         """A program that does the same with the policy file and the data beside it, and charges the same ledger for the same people."""
@@ -298,6 +312,7 @@ class Work:
                 _exact(file),
                 stamp,
                 self.warnings,
+                self.beside,
             )
         return name
 
@@ -373,11 +388,23 @@ class Work:
         )
         done = perform(request, ledger=self.ledger, dataset=question.dataset)
         done.release.write(out, tables=True)
-        (out / "policy.toml").write_text(question.text, encoding="utf-8")
         report(done.release, out / "report.html", account=done.account)
+        files = {path.relative_to(out).as_posix(): path for path in sorted(out.rglob("*")) if path.is_file()}
+        with zipfile.ZipFile(out / "release.zip", "w", zipfile.ZIP_DEFLATED) as made:
+            for name, path in files.items():
+                made.write(path, name)
+            _policy_into(made, question.text, question.folder, question.beside, "policy/")
         if done.repeated:
             return f"This release was on record already ({loss}): nothing was spent."
         return f"Released, and charged to {question.dataset}: {loss}."
+
+
+def _policy_into(
+    made: zipfile.ZipFile, text: str, folder: Path, beside: Sequence[str], under: str = ""
+) -> None:
+    made.writestr(f"{under}policy.toml", text)
+    for name in beside:
+        made.write(folder / name, f"{under}{name}")
 
 
 def _no_policy() -> InputError:

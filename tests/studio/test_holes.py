@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import http.client
+import io
 import os
 import re
 import shlex
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -311,3 +313,26 @@ def test_warnings_of_init_stand_on_both_pages(visitor, tmp_path):
     for sentence in said:
         assert sentence in text
         assert sentence in page
+
+
+def test_the_policy_is_downloaded_with_what_it_needs(visitor, tmp_path):
+    rows = [("=town()", "work"), *((f"town{at % 30}", ["yes", "no"][at % 2]) for at in range(60))]
+    data = "".join(f"{a},{b}\r\n" for a, b in rows).encode()
+    visitor.open(data, "people.csv", ("works.csv", b"work,count\r\nno,30\r\nyes,30\r\n"))
+    visitor.read("=town()", "work")
+    _, name = visitor.question()
+    assert "Released" in visitor.post("/confirm", ("question", name))[1]
+    policy = visitor.studio.work.file.policy
+    for at, (path, under) in enumerate((("/policy.zip", ""), (f"/result/{name}/release.zip", "policy"))):
+        status, _, content = visitor.ask("GET", path)
+        assert status == 200
+        with zipfile.ZipFile(io.BytesIO(content)) as packed:
+            packed.extractall(tmp_path / str(at))
+        place = tmp_path / str(at) / under
+        assert {each.name for each in place.iterdir()} == {"policy.toml", "works.csv", "labels-town.csv"}
+        assert pg.load(place / "policy.toml").policy == policy
+        assert all(data != each.read_bytes() for each in (tmp_path / str(at)).rglob("*.csv"))
+    tables = list((tmp_path / "1" / "tables").glob("*.csv"))
+    assert len(tables) >= 3
+    assert all(not line.startswith(("=", '"=')) for each in tables for line in each.read_text().splitlines())
+    assert (tmp_path / "1" / "report.html").stat().st_size > 1000
