@@ -65,7 +65,7 @@ class Reconstruction:
     >>> attack = reconstruct(pg.Policy(domain, constraints=pairs), pg.queries.identity(domain), 2.0)
     >>> attack.unknowns, attack.variance().round(12).tolist()
     (1, [0.5, 0.5, 0.5, 0.5])
-    >>> attack.estimate([[6.5, 2.0, 7.0, 4.0]]).tolist()
+    >>> attack.estimate([[6.5, 2.0, 7.0, 4.0]]).round(9).tolist()
     [6.375, 2.625, 6.375, 2.625]
     """
 

@@ -253,8 +253,8 @@ class Clustering(NetworkStatistic):
     Examples
     --------
     >>> query = Clustering(Network(4), 2)
-    >>> float(query.answer([1, 1, 0, 1, 0, 1])[0] * query.unit)
-    2.333333333022892
+    >>> round(float(query.answer([1, 1, 0, 1, 0, 1])[0] * query.unit), 6)
+    2.333333
 
     Notes
     -----
