@@ -191,7 +191,7 @@ def test_the_choice_has_the_least_expected_error_and_says_the_figures(name, make
         said = ready.why
         assert said.startswith("Chosen by the expected sum of squared errors, without looking at the data")
         for rival in rivals:
-            assert f"{rival.total_error:.4g}" in said
+            assert digits(rival.total_error) in said
     else:
         assert ready.mechanism == "Laplace" if isinstance(loss, pg.Epsilon) else "Gaussian"
     again = choose(query, policy, loss)
