@@ -12,6 +12,7 @@ from policygraph.cli.app import run
 from policygraph.compare import PUBLIC_ONLY, standard_methods
 from policygraph.errors import DataError, InputError, RefusedError
 from policygraph.mechanisms.auto import choose
+from policygraph.ties import digits
 
 AGES = pg.Domain({"age": 64})
 LINE = pg.Policy(AGES, pg.PolicyGraph.line(AGES))
