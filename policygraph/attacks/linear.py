@@ -38,6 +38,8 @@ ROUNDING = 1e-12
 """Entries below this share of the largest are rounding errors."""
 SINGULAR = 1e-10
 """Singular values below this share of the largest count as none: there the answers say nothing."""
+CONTRADICTION = 1e-7
+"""Values of public sums that miss each other by more than this share of the largest contradict each other."""
 BLIND = 1e-8
 """A cell of which a larger share is unseen cannot be estimated."""
 
@@ -143,8 +145,7 @@ class Reconstruction:
                 f"answers of {len(answers)} queries: expected those of {len(self.queries)}.",
                 code="attacks.answers",
             )
-        values = self._values(facts)
-        start = self._fill(values[:, None], np.zeros((self._size, 1)))[:, 0]
+        start = self._start(self._values(facts))
         right = np.zeros(self._basis.shape[1])
         for query, variance, given in zip(self.queries, self.variances, answers, strict=True):
             noisy = np.asarray(given, dtype=np.float64).reshape(-1)
@@ -263,9 +264,36 @@ class Reconstruction:
         )
         return table
 
+    def _start(self, values: Floats) -> Floats:
+        """A table with the public sums, of real numbers of any sign."""
+        start = self._fill(values[:, None], np.zeros((self._size, 1)))[:, 0]
+        rest, made, broken = self._left_over
+        if np.any(np.abs(broken) > SINGULAR):
+            moved, *_ = np.linalg.lstsq(broken, values[rest] - self._rows[rest] @ start, rcond=SINGULAR)
+            start = start + made @ moved
+        missing = np.abs(values[rest] - self._rows[rest] @ start)
+        size = max(np.abs(values).max(initial=1.0), np.abs(start).max(initial=1.0))
+        if np.any(missing > CONTRADICTION * size):
+            raise InputError(
+                "the values of the public sums contradict each other: expected those of one table.",
+                code="attacks.facts",
+            )
+        return np.asarray(start)
+
     @cached_property
     def _basis(self) -> Floats:
         """Changes of the table that keep all public facts, as columns."""
+        _, made, broken = self._left_over
+        if not np.any(np.abs(broken) > SINGULAR):
+            return made
+        # Rows that determine no further cell, and do not follow from the others either, restrict the free cells.
+        from scipy.linalg import null_space
+
+        return np.asarray(made @ null_space(broken, rcond=SINGULAR))
+
+    @cached_property
+    def _left_over(self) -> tuple[Ints, Floats, Floats]:
+        """Facts that determine no further cell; the table as a function of the free cells, by the others; and what a change of the free cells does to these facts."""
         order, _, free = self._order
         if len(free) > MOST_UNKNOWNS or len(free) * self._size > MOST_ENTRIES:
             raise RefusedError(
@@ -278,13 +306,7 @@ class Reconstruction:
         table[free, np.arange(len(free))] = 1.0
         made = self._fill(np.zeros((self._rows.shape[0], len(free))), table)
         rest = np.setdiff1d(np.arange(self._rows.shape[0]), order)
-        broken = self._rows[rest] @ made
-        if not np.any(np.abs(broken) > SINGULAR):
-            return made
-        # Rows that determine no further cell, and do not follow from the others either, restrict the free cells.
-        from scipy.linalg import null_space
-
-        return np.asarray(made @ null_space(broken, rcond=SINGULAR))
+        return rest, made, np.asarray(self._rows[rest] @ made)
 
     def _matrix(self, query: Query) -> Any:
         """A query in the units users see."""

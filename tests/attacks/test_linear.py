@@ -63,6 +63,38 @@ def test_estimates_and_variances_are_those_of_the_book(seed: int) -> None:
     assert attack.unknowns == domain.size - np.linalg.matrix_rank(rows)
 
 
+def around(k: int) -> pg.Policy:
+    """Sums of neighbours around a circle: no row determines a cell, and a circle of odd length leaves nothing open."""
+    domain = pg.Domain({"r": k})
+    return pg.Policy(domain, constraints=[pg.count({"r": [i, (i + 1) % k]}) for i in range(k)])
+
+
+def degrees(k: int) -> pg.Policy:
+    return pg.Policy(pg.Network(k), constraints=[pg.Degrees("all")])
+
+
+@pytest.mark.parametrize("policy", [around(5), around(6), degrees(3), degrees(5)], ids=str)
+def test_estimates_have_the_public_sums_where_no_row_determines_a_cell(policy: pg.Policy) -> None:
+    rng = np.random.default_rng(3)
+    size = policy.domain.size
+    truth = rng.integers(0, 9, size)
+    rows, noisy = rows_of(policy), truth + rng.random(size)
+    attack = reconstruct(policy, pg.queries.identity(policy.domain), 2.0)
+    estimate, variance = best_estimates(rows, rows @ truth, np.eye(size), noisy, np.full(size, 2.0))
+    np.testing.assert_allclose(attack.variance(), variance, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(attack.estimate([noisy], facts=rows @ truth), estimate, atol=1e-9)
+    np.testing.assert_allclose(rows @ attack.estimate([noisy], facts=rows @ truth), rows @ truth, atol=1e-9)
+
+
+def test_public_sums_that_contradict_each_other_get_a_sentence() -> None:
+    attack = reconstruct(around(5), pg.queries.identity(pg.Domain({"r": 5})), 2.0)
+    assert attack.estimate([[0] * 5], facts=[1, 0, 0, 0, 0]).round(9).tolist() == [0.5, 0.5, -0.5, 0.5, -0.5]
+    even = reconstruct(around(4), pg.queries.identity(pg.Domain({"r": 4})), 2.0)
+    with pytest.raises(pg.InputError, match="contradict") as caught:
+        even.estimate([[0] * 4], facts=[1, 0, 0, 0])
+    assert caught.value.code == "attacks.facts"
+
+
 @pytest.mark.parametrize("k", [2, 3, 17, 256])
 def test_the_chain_of_no_free_lunch_section_4_1(k: int) -> None:
     epsilon = 0.5
