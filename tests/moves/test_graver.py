@@ -20,6 +20,7 @@ from policygraph.linalg import (
 )
 from policygraph.moves.graver import lift as graver_lift
 from policygraph.moves.graver import minimal as graver_minimal
+from policygraph.moves.graver import symmetries
 from policygraph.moves.graver.basis import (
     IncompleteBasisError,
     decompose,
@@ -164,6 +165,16 @@ def test_found_symmetries_form_the_group_of_the_table(shape, cuboids, order):
     for p, q in itertools.product(list(group)[:20], repeat=2):
         assert tuple(p[x] for x in q) in group
     assert {tuple(p) for p in list_group(found, 10).tolist()} <= group
+
+
+def test_symmetries_of_a_large_kernel_are_the_same(monkeypatch):
+    matrix = oracle.margins((2, 3, 2), [(0,), (1, 2)])
+    dense = find_symmetries(matrix)
+    monkeypatch.setattr(symmetries, "SPARSE", 0)
+    assert np.array_equal(find_symmetries(matrix), dense)
+    assert np.array_equal(check_symmetries(matrix, dense), dense)
+    with pytest.raises(InputError, match="does not keep the row space"):
+        check_symmetries(matrix, [[1, 0, *range(2, 12)]])
 
 
 def test_compiled_and_plain_levels_agree(monkeypatch):

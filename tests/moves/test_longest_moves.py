@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from policygraph.effort import SECOND, Effort
 from policygraph.errors import InputError
+from policygraph.moves.graver import longest
 from policygraph.moves.graver.basis import graver_basis, is_minimal
 from policygraph.moves.graver.longest import cheap_bound, cycle_bound, longest_move, swap_problem
 from tests.oracles import cycles
@@ -177,3 +178,19 @@ def test_one_way_margins_beside_a_binary_attribute():
     bracket = longest_move(oracle.margins((2, 7, 5), ONE_WAY), effort=Effort(SECOND))
     assert (bracket.upper, bracket.method) == (36, "cycles")
     assert 4 <= bracket.lower <= 36
+
+
+@pytest.mark.parametrize("top", [3, 2**40, 2**70])
+@pytest.mark.parametrize("norm", ["l1", "l2squared"])
+def test_sizes_of_moves_are_the_norms_of_their_images(top, norm):
+    rng = np.random.default_rng(5)
+    query = rng.integers(-3, 4, (4, 7)).astype(object) * top
+    moves = rng.integers(-2, 3, (9, 7))
+    moves[:, 3] = 0
+    measure = longest._measure(7, None, query, norm)
+    of = (lambda v: sum(map(abs, v))) if norm == "l1" else (lambda v: sum(x * x for x in v))
+    expected = [of([sum(q * int(g) for q, g in zip(row, move)) for row in query.tolist()]) for move in moves]
+    assert [int(size) for size in measure._sizes(moves)] == expected
+    assert int(measure.largest(moves)) == expected.index(max(expected))
+    steps = max(of(column) for column in query.T.tolist())
+    assert measure.bound(5, None, 7) == (5 * steps if norm == "l1" else 25 * steps)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import isqrt
 from typing import Any, Literal
 
@@ -263,25 +264,51 @@ class _Measure:
         """Return the index of the largest move."""
         return int(np.argmax(self._sizes(moves)))
 
-    def _sizes(self, moves: Longs) -> npt.NDArray[Any]:
-        top = 1 if self.query is None else max((abs(v) for v in self.query.reshape(-1).tolist()), default=0)
-        height = moves.shape[1] if self.query is None else self.query.shape[0]
-        most = int(np.abs(moves).sum(axis=1).max(initial=0))
-        kind: Any = np.int64 if (top * most) ** 2 * max(1, height) < 2**62 else object
-        images = moves.astype(kind) if self.query is None else moves.astype(kind) @ self.query.T.astype(kind)
+    @cached_property
+    def _top(self) -> int:
+        """Largest entry of the matrix; it is read through once, since it may have a million entries."""
+        return 1 if self.query is None else max((abs(v) for v in self.query.reshape(-1).tolist()), default=0)
+
+    @cached_property
+    def _columns(self) -> npt.NDArray[Any] | None:
+        """What each cell contributes, a row for each, in 64 bits where the entries fit; None where moves measure themselves."""
+        if self.query is None:
+            return None
+        return np.ascontiguousarray(self.query.T.astype(np.int64 if self._top < 2**62 else object))
+
+    def _norms(self, images: npt.NDArray[Any]) -> npt.NDArray[Any]:
         sizes: npt.NDArray[Any] = (np.abs(images) if self.norm == "l1" else images * images).sum(axis=1)
         return sizes
+
+    def _kind(self, most: int, height: int) -> Any:
+        """Type in which no size of a move of L1 norm at most ``most`` can wrap."""
+        return np.int64 if (self._top * most) ** 2 * max(1, height) < 2**62 else object
+
+    def _sizes(self, moves: Longs) -> npt.NDArray[Any]:
+        most, columns = int(np.abs(moves).sum(axis=1).max(initial=0)), self._columns
+        if columns is None:
+            return self._norms(moves.astype(self._kind(most, moves.shape[1])))
+        kind = self._kind(most, columns.shape[1])
+        met = np.flatnonzero(np.any(moves != 0, axis=0))
+        return self._norms(moves[:, met].astype(kind) @ columns[met].astype(kind))
+
+    def _of_cells(self, n: int) -> int:
+        """The largest size of a step in one cell."""
+        columns = self._columns
+        if columns is None:
+            return min(1, n)
+        return int(self._norms(columns.astype(self._kind(1, columns.shape[1]))).max(initial=0))
 
     def bound(self, length: int, swaps: SwapProblem | None, n: int) -> int:
         """Return a bound on the size of a move of L1 norm at most ``length``, step by step or swap by swap."""
         if swaps is None:
-            steps, parts = length, np.eye(n, dtype=np.int64)
+            steps, largest = length, self._of_cells(n)
         else:
             pairs = [pair for places in swaps.places for pair in places]
             steps, parts = length // 2, np.zeros((len(pairs), n), dtype=np.int64)
             for row, (x, y) in zip(parts, pairs):
                 row[x], row[y] = -1, 1
-        largest = int(self._sizes(parts).max(initial=0))
+            largest = int(self._sizes(parts).max(initial=0))
         return steps * largest if self.norm == "l1" else steps * steps * largest
 
 
@@ -466,8 +493,8 @@ def _climb(
     n = rows.shape[1]
     generator = np.random.Generator(np.random.PCG64(1))
     size = min(n, rank(rows) + 4)
-    quick = 0
-    while not effort.done and measure.of(best) < measure.bound(length, None, n):
+    quick, most = 0, measure.bound(length, None, n)
+    while not effort.done and measure.of(best) < most:
         inside = np.flatnonzero(best)
         outside = generator.permutation(np.setdiff1d(np.arange(n), inside))
         chosen = np.sort(np.concatenate([inside, outside[: max(2, size - inside.size)]]))

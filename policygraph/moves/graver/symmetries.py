@@ -26,6 +26,8 @@ __all__ = ["check_symmetries", "find_symmetries", "list_group"]
 
 Longs = npt.NDArray[np.int64]
 
+SPARSE = 100_000
+"""A kernel with more entries is held without its zeros, which are most of them."""
 NODE_LIMIT = 2_000
 """Assignments tried for one image of one cell before that image is given up."""
 
@@ -81,11 +83,16 @@ def _keeps(rows: Any, kernel: Any, permutation: Longs) -> bool:
 
 
 def _narrow(rows: Objects, kernel: Objects) -> tuple[Any, Any]:
-    """The same numbers in 64 bits where no sum of products can leave them, which is a hundred times faster."""
+    """The same numbers in 64 bits where no sum of products can leave them, which is a hundred times faster; a large kernel without its zeros."""
     tops = [max((abs(v) for v in part.reshape(-1).tolist()), default=0) for part in (rows, kernel)]
-    if tops[0] * tops[1] * max(1, rows.shape[1]) < 2**62 and max(tops) < 2**62:
-        return rows.astype(np.int64), kernel.astype(np.int64)
-    return rows, kernel
+    if tops[0] * tops[1] * max(1, rows.shape[1]) >= 2**62 or max(tops) >= 2**62:
+        return rows, kernel
+    small, vectors = rows.astype(np.int64), kernel.astype(np.int64)
+    if vectors.size < SPARSE:
+        return small, vectors
+    from scipy import sparse
+
+    return small, sparse.csr_array(vectors)
 
 
 def find_symmetries(matrix: npt.ArrayLike) -> Longs:
