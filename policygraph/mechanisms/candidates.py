@@ -18,13 +18,13 @@ from policygraph.mechanisms.adaptive.mechanism import AdaptiveCube
 from policygraph.mechanisms.additive import Additive, for_loss
 from policygraph.mechanisms.base import Calibrated, Mechanism, chosen
 from policygraph.mechanisms.constrained.mechanism import Fitted, Kernel, hopeless
-from policygraph.mechanisms.cube.mechanism import Cube
+from policygraph.mechanisms.cube.mechanism import Cube, CubeNoise
 from policygraph.mechanisms.measured import Measured
 from policygraph.mechanisms.partitioned.mechanism import Partitioned
 from policygraph.mechanisms.partitioned.partitioners import Matchings
 from policygraph.mechanisms.residuals.mechanism import Residuals
 from policygraph.mechanisms.statistics import StatisticNoise
-from policygraph.mechanisms.strategy.mechanism import MatrixMechanism
+from policygraph.mechanisms.strategy.mechanism import MatrixMechanism, StrategyNoise
 from policygraph.mechanisms.strategy.workload import intervals
 from policygraph.mechanisms.transformed.adaptive import Adaptive
 from policygraph.mechanisms.transformed.mechanism import (
@@ -365,13 +365,19 @@ def _many_tables(query: Query, policy: Policy, loss: Loss) -> str:
 
 
 def _cube(query: Query, policy: Policy, loss: Loss, others: Sequence[Calibrated]) -> Calibrated | str | None:
+    mechanism = _cube_of(query, policy, loss)
     if len(_sets(query)) > 1 and coupled(policy):
-        # A search for the sensitivity of other tables would take long where that of these needs one.
+        # A search for the sensitivity of other tables would take long where that of these needs one; that of the cells may be there.
         proof = next((each.sensitivity for each in others if isinstance(each, Additive)), None)
         if proof is None or not proof.method.startswith("closed form"):
-            return "its sensitivity under these public facts would need a search"
+            domain = query.domain
+            met = {name for names in _sets(query) for name in names}
+            whole = isinstance(domain, Domain) and met == set(domain.names)
+            if not whole or not any(isinstance(each, StrategyNoise) for each in others):
+                return "its sensitivity under these public facts would need a search"
+            mechanism = Cube("base")
     try:
-        return _cube_of(query, policy, loss).calibrate(query, policy, loss)
+        return mechanism.calibrate(query, policy, loss)
     except InputError:
         return None  # nobody asked for a cube: a failure to make one is not an error
 
@@ -392,7 +398,12 @@ def _words_on_free(ready: Any) -> str:
 
 def _words_on_cube(ready: Calibrated) -> str:
     if len(_sets(ready.query)) > 1:
-        return "a cube of tables that agree"
+        summed = (
+            coupled(ready.policy) and isinstance(ready, CubeNoise) and ready.asked.startswith("Cube Base")
+        )
+        return "a cube of tables that agree" + (
+            " (all summed from the cells: the sensitivity of others would need a search)" if summed else ""
+        )
     return "noise on every answer and a fit to the public facts in fractions"
 
 
