@@ -22,6 +22,7 @@ from policygraph.model.policy import Policy
 from policygraph.model.system import name_of
 from policygraph.output import replacing
 from policygraph.pictures import short
+from policygraph.plan import protection
 from policygraph.release.release import Release
 from policygraph.report.attacker import attacker, odds, percent
 from policygraph.report.graphs import network, policy_graph
@@ -373,6 +374,8 @@ def _results(release: Release) -> list[Any]:
 def _protected(release: Release) -> list[Any]:
     policy = release.policy
     said: list[Any] = [tag("p", _stop(_upper(_hidden(release))))]
+    if not isinstance(policy, NodePrivacy) and records_of(policy).constraints:
+        said.append(tag("p", f"It protects {protection(policy)}"))
     if not isinstance(policy, Policy):
         return said
     if policy.graph is None:
@@ -457,7 +460,7 @@ def _certificate(release: Release) -> list[Any]:
         claim = f"Between two such data sets what was measured changes by {number} at most, and for these two by exactly {number}. The noise was scaled to that number: less would not be enough, more is not needed."
     else:
         claim = f"Between two such data sets what was measured changes by {number} at most; for the two below by {float(found.lower):,.6g}. The noise was scaled to the larger number, which is proved."
-    if "cube" in release.record:
+    if any(weight != 1 for weight in release.record.get("cube", {}).get("weights", ())):
         claim += " (What was measured are counts times the weights of their tables, so that this number is not one of records.)"
     return [
         tag("p", claim),

@@ -40,9 +40,10 @@ def pair(found: Sensitivity) -> list[Any]:
         ]
     before, after = witness.before, witness.after
     gone, came = _without(before, after), _without(after, before)
+    changed = frozenset(gone) | frozenset(came)
     sides = [
-        _side(found, "Data set A", before, gone, "gone"),
-        _side(found, "Data set B", after, came, "came"),
+        _side(found, "Data set A", before, gone, changed, "gone"),
+        _side(found, "Data set B", after, came, changed, "came"),
     ]
     return [
         tag(
@@ -70,7 +71,9 @@ def _without(one: Rows, other: Rows) -> dict[int, int]:
     return {cell: count - rest.get(cell, 0) for cell, count in one if count > rest.get(cell, 0)}
 
 
-def _side(found: Sensitivity, title: str, rows: Rows, marked: dict[int, int], kind: str) -> Markup:
+def _side(
+    found: Sensitivity, title: str, rows: Rows, marked: dict[int, int], changed: frozenset[int], kind: str
+) -> Markup:
     domain = found.policy.domain
     drawn = None
     if isinstance(domain, Network) and not found.query.needs_values:
@@ -84,15 +87,20 @@ def _side(found: Sensitivity, title: str, rows: Rows, marked: dict[int, int], ki
             edges,
             f"{title}, a network with {len(rows)} edges; the table lists them",
         )
-    return tag("div", tag("h3", title), drawn, _listed(found, title, rows, marked, kind), class_="side")
+    return tag(
+        "div", tag("h3", title), drawn, _listed(found, title, rows, marked, changed, kind), class_="side"
+    )
 
 
-def _listed(found: Sensitivity, title: str, rows: Rows, marked: dict[int, int], kind: str) -> Markup:
+def _listed(
+    found: Sensitivity, title: str, rows: Rows, marked: dict[int, int], changed: frozenset[int], kind: str
+) -> Markup:
     domain = found.policy.domain
     names = list(domain.names) if isinstance(domain, Domain) else ["from", "to"]
     ordered, rest = list(rows), []
     if len(rows) > MOST_ROWS:  # what is the same in both is only counted
-        ordered = [row for row in rows if row[0] in marked][:MOST_ROWS] or ordered[:MOST_ROWS]
+        met = sorted((row for row in rows if row[0] in changed), key=lambda row: row[0] not in marked)
+        ordered = met[:MOST_ROWS] or ordered[:MOST_ROWS]
         listed = {cell for cell, _ in ordered}
         rest = [row for row in rows if row[0] not in listed]
     body = []
@@ -103,7 +111,7 @@ def _listed(found: Sensitivity, title: str, rows: Rows, marked: dict[int, int], 
     if isinstance(found.query, MeasureQuery):
         names.append(found.query.measure.column)
     names += [f"value {k + 1}" for k in range(width - len(names))]
-    same = ", the same in both" if all(cell not in marked for cell, _ in rest) else ""
+    same = ", the same in both" if all(cell not in changed for cell, _ in rest) else ""
     sign = {"gone": "only in A", "came": "only in B"}[kind]
     return tag(
         "div",

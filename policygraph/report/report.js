@@ -170,7 +170,8 @@
     const high = table.sizes[rows], wide = table.sizes[columns];
     const longest = (list, most) => Math.max(...list.map((text) => Math.min(text.length, most)));
     const left = 14 + 7.4 * Math.max(longest(table.lists[rows], 16), Math.min(14, table.columns[rows].length) + 2), square = wide > 14;
-    const w = square ? Math.max(14, Math.min(26, 640 / wide)) : Math.max(50, Math.min(table.columns.length > 2 ? 58 : 96, 600 / wide)), h = square ? w : 30;
+    const room = Math.min(600, byId("main").clientWidth - left - 8);
+    const w = square ? Math.max(14, Math.min(26, 640 / wide)) : Math.max(50, Math.min(table.columns.length > 2 ? 58 : 96, room / wide)), h = square ? w : 30;
     const tilt = 7.2 * longest(table.lists[columns], 14) > w - 4, top = (tilt && !square ? 22 + 5 * longest(table.lists[columns], 14) : 22) + 18;
     const every = square ? Math.ceil(wide / 12) : 1, everyRow = square ? Math.ceil(high / 16) : 1;
     const parts = [sv("text", { x: left, y: 12, class: "axisname tick" }, short(table.columns[columns], 40) + " →"), sv("text", { x: left - 8, y: top - 6, class: "axisname tick", "text-anchor": "end" }, short(table.columns[rows], 14) + " ↓")];
@@ -195,7 +196,7 @@
     }
     parts.push(frame);
     const width = left + wide * w + (tilt && !square ? 60 : 6), height = top + high * h + 6;
-    const drawn = sv("svg", { class: "heat", viewBox: `0 0 ${width} ${height}`, width, role: "img", "aria-label": "Heat map of " + table.title + "; the list below has the same counts" }, parts);
+    const drawn = sv("svg", { class: height > 2400 ? "heat tall" : "heat", viewBox: `0 0 ${width} ${height}`, width, role: "img", "aria-label": "Heat map of " + table.title + "; the list below has the same counts" }, parts);
     drawn.addEventListener("mousemove", (event) => {
       const row = event.target.getAttribute && event.target.getAttribute("data-row");
       frame.setAttribute("visibility", row === null ? "hidden" : "visible");

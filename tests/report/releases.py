@@ -38,6 +38,19 @@ def census() -> pg.Release:
     return pg.release(query, policy, 10 * np.arange(12), epsilon=1, rng=RNG)
 
 
+def town() -> pg.Release:
+    """Many places and two published tables: a long heat map, and two long data sets that must look alike."""
+    places = [f"place {k}" for k in range(40)]
+    domain = pg.Domain({"place": places, "age": ["0-14", "15-24", "25-64", "65+"], "sex": ["F", "M"]})
+    counts = 5 + np.arange(domain.size).reshape(40, 4, 2) % 7
+    people, groups = counts.sum(axis=(1, 2)).tolist(), counts.sum(axis=0).ravel().tolist()
+    policy = pg.Policy(
+        domain, constraints=[pg.Cuboid("place", equals=people), pg.Cuboid("age", "sex", equals=groups)]
+    )
+    query = pg.queries.cuboids(domain, [["place", "age"], ["place", "sex"]])
+    return pg.release(query, policy, counts.ravel(), epsilon=1, rng=RNG, mechanism=pg.Cube("base"))
+
+
 def hostile() -> pg.Release:
     """Labels, and names of attributes, that try to become code."""
     labels = HOSTILE
@@ -117,5 +130,6 @@ def measures() -> pg.Release:
 
 
 ALL = {
-    each.__name__: each for each in (census, hostile, odd, cube, network, grid, line, ranges, nodes, measures)
+    each.__name__: each
+    for each in (census, town, hostile, odd, cube, network, grid, line, ranges, nodes, measures)
 }

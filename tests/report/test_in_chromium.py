@@ -14,7 +14,7 @@ from tests.report import browser, releases
 
 pytest.importorskip("selenium")
 
-NAMES = ("census", "hostile", "network", "grid", "line", "ranges")
+NAMES = ("census", "town", "hostile", "network", "grid", "line", "ranges")
 
 
 @pytest.fixture(scope="module")
@@ -169,6 +169,23 @@ def test_themes_and_paper(driver, opened):
     printed = base64.b64decode(driver.execute_cdp_cmd("Page.printToPDF", {})["data"])
     assert printed.startswith(b"%PDF")
     browser.colours(driver, "light")
+
+
+@pytest.mark.usefixtures("clean")
+def test_a_long_heat_map_fits_on_paper_and_on_a_phone(driver, opened):
+    """What does not fit on a page of paper leaves a page empty before it."""
+    box = "return document.querySelector('.heat').getBoundingClientRect()"
+    browser.size(driver, 390)
+    opened("town")
+    narrow = driver.execute_script(box)
+    assert narrow["right"] <= 390
+    assert narrow["height"] > 1000
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    printed = driver.execute_script(box)
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    browser.size(driver, 1400)
+    # Paper is 279 mm high or more, less margins and the title of the table; there are 96 dots in 25.4 mm.
+    assert printed["height"] <= 210 * 96 / 25.4
 
 
 @pytest.mark.usefixtures("clean")

@@ -140,6 +140,30 @@ def test_tables_with_noise_are_open_first():
     assert is_open == {"total": True, "place": False, "sex": True}
 
 
+def test_the_rest_of_two_long_data_sets_is_the_same():
+    """Of A and of B all cells that change are listed, so that what is only counted is the same in both."""
+    text = page("town").partition('id="certificate"')[2].partition("</section>")[0]
+    rest = re.findall(r"and ([0-9,]+) more in ([0-9]+) other cells, the same in both", text)
+    assert len(rest) == 2
+    assert rest[0] == rest[1]
+    witness = made("town").certificate.witness
+    changed = set(witness.change)
+    assert int(rest[0][1]) == len([cell for cell, _ in witness.before if cell not in changed])
+    # One table was measured, as it is: its numbers are records.
+    assert "times the weights" not in text
+    domain = pg.Domain({"place": 30, "age": 20, "sex": 2})
+    tables = pg.queries.all_cuboids(domain, up_to=1)
+    release = pg.release(
+        tables, pg.Policy(domain), np.ones(1200, int), epsilon=1, rng=releases.RNG, mechanism=pg.Cube()
+    )
+    assert max(release.record["cube"]["weights"]) > 1
+    assert "times the weights" in pg.report(release)
+
+
+def test_a_page_says_who_is_protected_against_whom():
+    assert "every group of people, against somebody who knows the published tables" in page("census")
+
+
 def test_the_pair_of_a_measure_names_it():
     assert ">income</th>" in page("measures")
     assert "value 1" not in page("measures")
