@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from functools import partial
 from hashlib import md5
 from pathlib import Path
@@ -330,6 +330,38 @@ def test_measures_are_summed_alike(postgres_server: Postgres, spark: Any) -> Non
             assert results[0] == results[1] == results[2], (kind, measure)
             found.add(results[0][0] if isinstance(results[0][0], str) else "sums")
     assert found >= {"sums", "measure.no-value"}
+
+
+def test_decimals_keep_their_last_digit_and_nan_has_no_sign(postgres_server: Postgres, spark: Any) -> None:
+    """A decimal and its floor may need a digit more than an engine keeps; what processors compute that is not a number has a sign."""
+    domain = Domain({"x": [0, 1, 7, -1, 2**63 - 1, "0.1"]})
+    meant = [Decimal(label) for label in domain.labels("x")]
+    for digits, places in ((38, 38), (38, 10)):
+        with localcontext(prec=100):
+            unit = Decimal(1).scaleb(-places)
+            most = Decimal(10) ** (digits - places) - unit
+            near = [(base + steps * unit).quantize(unit) for base in meant for steps in (-5, -1, 0, 1, 4)]
+            values = [value for value in (*near, most, -most) if abs(value) <= most]
+        table = pa.table({"x": pa.array(values, pa.decimal128(digits, places))})
+        address = load(postgres_server, "edge", table, [f"numeric({digits}, {places})"])
+        sources = [open_source(given) for given in (table, address, framed(spark, table))]
+        found = [
+            (one.fingerprint(), outcome(partial(count_cells, one, domain, unknown="drop", name="x")))
+            for one in sources
+        ]
+        assert found[0] == found[1] == found[2], (digits, places)
+        # What is not whole is compared as the nearest double.
+        expected = [sum(value == label for value in values) for label in meant[:-1]]
+        expected.append(sum(float(value) == 0.1 for value in values))
+        assert count_cells(sources[0], domain, unknown="drop").vector().tolist() == expected
+    signs = np.copysign(np.full(4, np.nan), [-1, 1, -1, 1])
+    table = pa.table({"x": pa.array(signs, pa.float64()), "y": pa.array(signs, pa.float32())})
+    address = load(postgres_server, "signs", table, ["double precision", "real"])
+    sources = [open_source(given) for given in (table, address, framed(spark, table))]
+    assert len({one.fingerprint() for one in sources}) == 1
+    said = {outcome(partial(count_cells, one, Domain({"x": 3}))) for one in sources}
+    assert len(said) == 1
+    assert "('nan', 4)" in str(said)
 
 
 def test_edges_are_counted_alike(postgres_server: Postgres, spark: Any) -> None:

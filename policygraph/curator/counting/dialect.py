@@ -68,7 +68,9 @@ class Dialect:
 
     def whole_of_number(self, value: str, kind: str) -> str:
         """The whole number that a float or decimal is, as BIGINT; NULL where it is none or has more than 64 bits."""
-        return f"(CASE WHEN {value} = floor({value}) THEN TRY_CAST({value} AS BIGINT) END)"
+        # The floor of a decimal may have a digit more than its type has room for, and is not the value then.
+        floor = f"TRY_CAST(floor({value}) AS {kind})" if kind.startswith("DECIMAL") else f"floor({value})"
+        return f"(CASE WHEN {value} = {floor} THEN TRY_CAST({value} AS BIGINT) END)"
 
     def number_of_decimal(self, value: str) -> str:
         """The double that is nearest to a decimal; its printed form is exact, other ways may be off by a last digit."""
@@ -97,8 +99,13 @@ class Dialect:
         )
 
     def text(self, value: str, kind: str) -> str:
-        """A value as the text that DuckDB prints for it."""
-        return f"CAST({value} AS VARCHAR)"
+        """A value as the text that DuckDB prints for it; without the sign of what is not a number, and with a digit before the point."""
+        printed = f"CAST({value} AS VARCHAR)"
+        if kind in ("FLOAT", "DOUBLE"):
+            return f"(CASE WHEN isnan({value}) THEN 'nan' ELSE {printed} END)"
+        if kind.startswith("DECIMAL"):
+            return rf"regexp_replace({printed}, '^(-?)[.]', '\1' || '0.')"
+        return printed
 
     def text_length(self, text: str) -> str:
         """How many bytes a text has in UTF-8."""

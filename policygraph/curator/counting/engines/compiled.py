@@ -167,7 +167,8 @@ def _spark() -> dict[str, str]:
         "number_of_text": f"(CASE WHEN length(a0) <= {LONGEST} AND a0 RLIKE '{number}' THEN TRY_CAST(btrim(a0, ' \\t') AS DOUBLE) END)",
         "day_of_text": f"(CASE WHEN a0 RLIKE '{day}' THEN CAST(replace(substr(a0, 1, 10), '-', '') AS BIGINT) END)",
         "whole_of_number": "(CASE WHEN a0 >= CAST('-9223372036854775808' AS DOUBLE) AND a0 < CAST('9223372036854775808' AS DOUBLE) AND a0 = rint(a0) THEN CAST(a0 AS BIGINT) END)",
-        "whole_of_decimal": "(CASE WHEN a0 = floor(a0) THEN TRY_CAST(a0 AS BIGINT) END)",
+        # By its digits: a decimal and its floor, or a remainder, may need more than the 38 digits that Spark keeps.
+        "whole_of_decimal": "(CASE WHEN CAST(a0 AS STRING) RLIKE '\\\\A-?[0-9]+([.]0*)?\\\\z' THEN TRY_CAST(a0 AS BIGINT) END)",
         "number_of_decimal": "CAST(CAST(a0 AS STRING) AS DOUBLE)",
         "is_nan": "isnan(a0)",
         "labels_text": f"SELECT inline(arrays_zip(transform({listed}, x -> substr(x, 2)), {codes})) AS (label, code)",
