@@ -76,10 +76,17 @@ def code_of(call, *arguments, **named):
         "CREATE TABLE more (number bigint)",
         "ALTER TABLE entries ADD COLUMN more text",
         "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
+        "CREATE RULE nothing AS ON INSERT TO keys DO INSTEAD NOTHING",
+        "CREATE RULE kept AS ON DELETE TO keys DO INSTEAD NOTHING",
+        "ALTER TABLE keys SET UNLOGGED",
+        "ALTER TABLE entries ENABLE ROW LEVEL SECURITY",
+        "CREATE TABLE public.below_%s () INHERITS (parts)",
+        "ALTER TABLE keys RENAME TO others; ALTER TABLE others SET SCHEMA public; CREATE VIEW keys AS SELECT number, key FROM public.others",
     ],
 )
 def test_changed_content_is_noticed(url, change):
     filled(url)
+    change = change.replace("others", f"others_{secrets.token_hex(6)}").replace("%s", secrets.token_hex(6))
     by_hand(url, *(change.split("; ") if "FUNCTION" not in change else [change]), guarded="TRIGGER" in change)
     assert code_of(Ledger, url) == "ledger.damaged"
 
