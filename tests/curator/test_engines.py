@@ -615,6 +615,11 @@ def test_a_session_that_is_started_here_has_its_own_settings(monkeypatch: pytest
     assert 64 < int(told["spark.driver.memory"].removesuffix("m")) <= 6 * 1024
 
 
+def test_a_busy_machine_has_time_to_answer_itself(spark: Any) -> None:
+    """Java reads the setting, and PySpark tells it to every process that connects to it."""
+    assert os.environ["SPARK_AUTH_SOCKET_TIMEOUT"] == "600"
+
+
 def test_what_spark_would_guess_is_refused(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("sex,age\nF,0\n")
     pq.write_table(PEOPLE, tmp_path / "_hidden.parquet")

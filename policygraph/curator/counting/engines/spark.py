@@ -45,6 +45,8 @@ LOCAL = {
     "spark.sql.session.timeZone": "UTC",
     "spark.driver.host": "localhost",
     "spark.driver.bindAddress": "127.0.0.1",
+    # This process and Java wait for each other's answer; after the usual 15 seconds a busy machine would fail.
+    "spark.python.authenticate.socketTimeout": "600s",
     # What is collected are counts, of at most 10^8 cells.
     "spark.driver.maxResultSize": "0",
     # Nothing is stored there, and Spark would make the folder where the command was started.
