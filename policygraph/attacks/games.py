@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
-from math import comb, sqrt
+from math import ceil, comb, sqrt
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from policygraph.curator.gate import check, histogram, sample
 from policygraph.curator.noise import SeededRng
 from policygraph.distributions.enclosure import exp_neg
 from policygraph.distributions.integers import DiscreteGaussian
-from policygraph.distributions.noise import GAUSSIAN, LAPLACE
+from policygraph.distributions.noise import LAPLACE
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import Exact, as_fraction
 from policygraph.mechanisms.base import Calibrated
@@ -36,6 +36,10 @@ MOST_OUTPUTS = 200_000
 """Most outputs that are listed."""
 MOST_SEARCHED = 20_000
 """Most choices of data sets times ways to share outputs that are tried for an exact discriminant."""
+MOST_SHARED = 100_000
+"""Most choices of data sets times outputs for which the best shares are computed by linear programs."""
+MOST_LISTED = 400
+"""Most outputs of a noisy number beyond all answers that are shared one by one."""
 MOST_RUNS = 10_000_000
 
 
@@ -89,6 +93,11 @@ def channel(ready: Calibrated, tables: Any = None) -> Channel:
     >>> channel(response).probabilities.round(4).tolist()
     [[0.7311, 0.2689], [0.2689, 0.7311]]
     """
+    return _channel(ready, tables)
+
+
+def _channel(ready: Calibrated, tables: Any, *, beyond: int = 0) -> Channel:
+    """A channel that lists so many outputs of a noisy number beyond all answers, too."""
     if isinstance(ready, TableNoise):
         return _of_tables(ready, tables)
     query, noise = noisy_numbers(ready), ready.noise
@@ -103,7 +112,7 @@ def channel(ready: Calibrated, tables: Any = None) -> Channel:
             code="attacks.tables",
         )
     values = answers[:, moved[0]] if len(moved) else answers[:, 0]
-    return _of_number(listed, [int(x) for x in values], noise.distribution, noise.parameter)
+    return _of_number(listed, [int(x) for x in values], noise.distribution, noise.parameter, beyond)
 
 
 def _of_tables(ready: TableNoise, tables: Any) -> Channel:
@@ -131,10 +140,14 @@ def _of_tables(ready: TableNoise, tables: Any) -> Channel:
     return Channel(np.asarray(listed), outputs, tuple(lows), tuple(highs))
 
 
-def _of_number(tables: Ints, values: list[int], distribution: str, parameter: Fraction) -> Channel:
+def _of_number(
+    tables: Ints, values: list[int], distribution: str, parameter: Fraction, beyond: int
+) -> Channel:
     """Noise on one number. Beyond all values the odds of Laplace noise stay the same, so that the tails are one output each."""
     first, last = min(values), max(values)
-    if distribution == GAUSSIAN:
+    if distribution == LAPLACE:
+        first, last = first - beyond, last + beyond
+    else:
         extra = DiscreteGaussian(1 / (2 * parameter)).reach(BITS, BITS)
         first, last = first - extra, last + extra
     if last - first > MOST_OUTPUTS:
@@ -452,7 +465,7 @@ def discriminant(
     Returns
     -------
     Discriminant
-        Exact for few tables; otherwise a lower bound with its data sets and an upper bound.
+        Exact for few tables and listed outputs; otherwise a lower bound with its data sets and an upper bound.
 
     Examples
     --------
@@ -474,23 +487,41 @@ def discriminant(
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 2:
         raise InputError(f"k={k!r}: expected a whole number >= 2.", code="attacks.k", value=k)
-    if isinstance(ready, TableNoise) or tables is not None:
-        return _listed(ready, channel(ready, tables), k)
+    if isinstance(ready, TableNoise):
+        return _listed(channel(ready, tables), k, tails=False)
+    if tables is not None:
+        reach = min(MOST_LISTED, ceil(6 * ready.noise.parameter))
+        return _listed(_channel(ready, tables, beyond=reach), k, tails=True)
     return _spaced(ready, k, records)
 
 
-def _listed(ready: Calibrated, told: Channel, k: int) -> Discriminant:
-    """Over listed tables and outputs: all choices while they are few, otherwise the likeliest table for each output."""
+def _listed(told: Channel, k: int, *, tails: bool) -> Discriminant:
+    """Over listed tables and outputs: all choices while they are few, otherwise shares by linear programs, or the likeliest table for each output.
+
+    Notes
+    -----
+    For any weights w_i >= 0 of sum 1 the discriminant of k data sets is at most the sum over the outputs of max_i w_i P_i(output): the smallest of k numbers is at most their mean with these
+    weights, and each output is in one set only. It is what wins the game with this prior. The program's dual solution has the best weights; whatever they are, the bound holds. The tails of
+    a noisy number stand for many outputs, which can be shared: to try all ways with the tail in one piece would bound nothing.
+    """
     n, outputs = len(told.tables), len(told.outputs)
     if n < k:
         raise InputError(f"{n} tables: expected at least k = {k}.", code="attacks.k", value=k)
     upper = _pairwise(told, k)
     best: tuple[int, tuple[int, ...], tuple[int, ...]] = (-1, (), ())
     largest = 0
-    few = comb(n, k) * (k**outputs if outputs < 40 else MOST_SEARCHED + 1) <= MOST_SEARCHED
-    choices = list(combinations(range(n), k)) if comb(n, k) <= MOST_SEARCHED else [_far_apart(told, k)]
+    few = not tails and comb(n, k) * (k**outputs if outputs < 40 else MOST_SEARCHED + 1) <= MOST_SEARCHED
+    every = comb(n, k) <= MOST_SEARCHED
+    choices = list(combinations(range(n), k)) if every else [_far_apart(told, k)]
+    programs = not few and len(choices) * outputs * k <= MOST_SHARED
+    bounds: list[Fraction] = []
     for chosen in choices:
-        for owners in _shares(told, chosen, whole=few):
+        shares = _shares(told, chosen, whole=few)
+        if programs:
+            owners, bound = _best_shares(told, chosen, tails=tails)
+            shares = [*shares, owners]
+            bounds.append(bound)
+        for owners in shares:
             worst = min(
                 sum(told.lows[table][o] for o in range(outputs) if owners[o] == at)
                 for at, table in enumerate(chosen)
@@ -507,12 +538,15 @@ def _listed(ready: Calibrated, told: Channel, k: int) -> Discriminant:
                 )
     lower = Fraction(best[0], 1 << BITS)
     how = "the likeliest table for each output; a lower bound, with the bound of pairwise losses above"
+    if programs and every:
+        upper = min(upper, max(bounds))
+        how = "all choices of data sets were tried, and outputs shared by a linear program, whose dual solution bounds them"
     if few:
         upper, how = (
             min(upper, Fraction(largest, 1 << BITS)),
             "all choices of data sets and all ways to share the outputs were tried",
         )
-    elif upper - lower < Fraction(1, 1 << 100):
+    elif not programs and upper - lower < Fraction(1, 1 << 100):
         how = "the likeliest table for each output attains the bound of pairwise losses"
     sets = tuple(
         tuple(o for o, owner in zip(told.outputs, best[2], strict=True) if owner == at) for at in range(k)
@@ -535,6 +569,66 @@ def _shares(told: Channel, chosen: tuple[int, ...], *, whole: bool) -> Any:
         owners[o] = min(tied, key=lambda at: held[at])
         held[owners[o]] += told.lows[chosen[owners[o]]][o]
     yield tuple(owners)
+
+
+def _best_shares(told: Channel, chosen: tuple[int, ...], *, tails: bool) -> tuple[tuple[int, ...], Fraction]:
+    """Who gets which output by a linear program, outputs that it divides going to who holds most of them, and the least given more where that helps; and a bound for all ways, by its dual solution."""
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array
+
+    p = told.probabilities[list(chosen)]
+    k, outputs = p.shape
+    # Variable i * outputs + o is the share of output o that data set i gets; the last one is the smallest sum, which is made large.
+    count = k * outputs
+    at, one = np.arange(count), np.ones(count)
+    rows = np.concatenate([at // outputs, np.arange(k)]), np.concatenate([at, np.full(k, count)])
+    sums: Any = csr_array((np.concatenate([-p.reshape(-1), np.ones(k)]), rows), shape=(k, count + 1))
+    once: Any = csr_array((one, (at % outputs, at)), shape=(outputs, count + 1))
+    solved: Any = linprog(
+        np.concatenate([np.zeros(count), [-1.0]]),
+        A_ub=sums,
+        b_ub=np.zeros(k),
+        A_eq=once,
+        b_eq=np.ones(outputs),
+        method="highs-ds",
+    )
+    # Where the program fails, the likeliest data set gets an output, and all weigh the same.
+    done = solved.status == 0
+    owners = _moved(p, (solved.x[:-1].reshape(k, outputs) if done else p).argmax(axis=0))
+    duals = np.maximum(-solved.ineqlin.marginals, 0.0) if done else np.ones(k)
+    tried = [[Fraction(1)] * k, [Fraction(float(w)) for w in duals]]
+    tried.append([Fraction(float(w)).limit_denominator(1000) for w in duals])
+    return owners, min(
+        _weighted(told, chosen, [w / sum(weights) for w in weights], tails)
+        for weights in tried
+        if any(weights)
+    )
+
+
+def _moved(p: npt.NDArray[np.float64], owners: Any) -> tuple[int, ...]:
+    """Give the data set that holds least an output of another one as long as the smallest sum grows."""
+    k, outputs = p.shape
+    held = np.array([p[at, owners == at].sum() for at in range(k)])
+    for _ in range(4 * outputs):
+        least = int(held.argmin())
+        after = np.minimum(held[least] + p[least], held[owners] - p[owners, np.arange(outputs)])
+        after[owners == least] = -1.0
+        best = int(after.argmax())
+        if after[best] <= held[least]:
+            break
+        held[owners[best]] -= p[owners[best], best]
+        held[least] += p[least, best]
+        owners[best] = least
+    return tuple(owners.tolist())
+
+
+def _weighted(told: Channel, chosen: tuple[int, ...], weights: list[Fraction], tails: bool) -> Fraction:
+    """Sum over the outputs of the largest weighted probability; of a whole tail the sum of all, in which the odds may change."""
+    total = Fraction(0)
+    for o, output in enumerate(told.outputs):
+        each = [w * told.highs[table][o] for w, table in zip(weights, chosen, strict=True)]
+        total += sum(each) if tails and output in ("below", "above") else max(each)
+    return min(Fraction(1), total / (1 << BITS))
 
 
 def _far_apart(told: Channel, k: int) -> tuple[int, ...]:

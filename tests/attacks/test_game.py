@@ -132,6 +132,53 @@ def test_the_discriminant_is_that_of_the_definition(k: int) -> None:
         assert str(found).startswith(f"discriminant({k}) = ")
 
 
+@pytest.mark.parametrize(
+    ("k", "epsilon", "whole"), [(2, 1, 0.7310585786), (3, "1/10", 0.1403667890), (3, 2, 0.7615941559)]
+)
+def test_the_tails_of_a_noisy_number_are_shared_between_the_sets(
+    k: int, epsilon: object, whole: float
+) -> None:
+    """With each tail in one piece the best sets have the probability ``whole``; pieces of it do better, and no way to share is better than the bound."""
+    ready = pg.Laplace().calibrate(PATIENTS, pg.Policy(COIN), pg.Epsilon(epsilon))
+    tables = [[2, 0], [1, 1], [0, 2]]
+    assert literal(channel(ready, tables).probabilities, k) == pytest.approx(whole)
+    found = discriminant(ready, k, tables=tables)
+    assert whole + 0.01 < found.lower <= found.upper <= free_lunch_bound(2 * Fraction(str(epsilon)), k)[1]
+    # every way to share nine outputs by themselves, and the rest below and above in one piece each, as a lower bound
+    q = exp(-float(Fraction(str(epsilon))))
+    few = range(-1, 4) if k == 3 else range(-3, 6)
+    rows = []
+    for answer in range(3):
+        inside = [(1 - q) / (1 + q) * q ** abs(o - answer) for o in few]
+        rows.append([q ** (answer - few[0] + 1) / (1 + q), *inside, q ** (few[-1] + 1 - answer) / (1 + q)])
+    assert literal(np.array(rows), k) <= float(found.upper) + 1e-12
+    # the sets that are named: disjoint, and as likely as stated
+    told = [set(each) for each in found.sets]
+    assert not any(one & two for one, two in combinations(told, 2))
+    numbers = [o for each in told for o in each if isinstance(o, int)]
+    first, last = min(numbers), max(numbers)
+    for table, mine in zip(found.tables, told, strict=True):
+        answer = int(table[1])
+        chance = sum((1 - q) / (1 + q) * q ** abs(o - answer) for o in mine if isinstance(o, int))
+        chance += q ** (answer - first + 1) / (1 + q) if "below" in mine else 0.0
+        chance += q ** (last + 1 - answer) / (1 + q) if "above" in mine else 0.0
+        assert chance >= float(found.lower) - 1e-12
+
+
+def test_a_gaussian_number_and_many_tables_are_shared_by_programs() -> None:
+    gauss = pg.Gaussian().calibrate(PATIENTS, pg.Policy(COIN), pg.Rho("1/8"))
+    found = discriminant(gauss, 2, tables=[[0, 0], [0, 4]])
+    # sigma = 2: two normal variables 2 sigma apart, and the number in the middle, of probability 0.121, is in one set only
+    assert 0.841 - 0.121 / 2 - 0.01 < found.lower <= found.upper < 0.841 + 0.01
+    policy = pg.Policy(COIN, pg.PolicyGraph.full(COIN), [pg.Total(equals=9)])
+    lunch = pg.FreeLunch().calibrate(pg.queries.identity(COIN), policy, pg.Epsilon(1))
+    two = discriminant(lunch, 2)
+    # five outputs of ten for each: (e + 4) / (e + 9), whichever two tables
+    assert float(two.lower) == pytest.approx((exp(1) + 4) / (exp(1) + 9))
+    assert two.exact
+    assert "linear program" in two.how
+
+
 def test_proposition_2_1_the_laplace_mechanism_tells_data_sets_apart() -> None:
     ready = pg.Laplace().calibrate(pg.queries.identity(COIN), pg.Policy(COIN), pg.Epsilon(1))
     before = Fraction(0)
