@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
-from benchmarks.papers import page
-from benchmarks.papers.__main__ import main, save
-from benchmarks.papers.registry import PAPERS, Entry, Row, entries, show
+from benchmarks.papers import data, page
+from benchmarks.papers.__main__ import kept, main, save
+from benchmarks.papers.registry import PAPERS, Entry, Result, Row, entries, show
 from tests.paths import ROOT
 
 ENTRIES = entries()
@@ -94,6 +95,24 @@ def test_a_run_that_was_ended_is_resumed(tmp_path, capsys) -> None:
     assert said.count(", kept") == 1
     assert (tmp_path / "blowfish-graphs-small.json").exists()
     assert (tmp_path / "policy-aware-2015-small.json").read_text() == first
+
+
+def test_figures_of_a_stand_in_are_not_resumed_where_the_data_are(tmp_path, monkeypatch) -> None:
+    """A run without the real sets leaves stand-in figures; with the sets they are made again, and never get into the page."""
+    entry = next(entry for entry in ENTRIES if entry.script.needs_data)
+    result = Result([Row("Figure 3", "error", "", "1")], {}, "a note")
+    bare = replace(entry, plot=None)
+    monkeypatch.setattr(data, "FOLDER", tmp_path / "nothing")
+    save(bare, result, False, tmp_path)
+    found = kept(bare, False, tmp_path)
+    assert found is not None
+    assert found[0].rows[0].ours == "1"
+    sets = tmp_path / "sets"
+    for name in data.FILES:
+        (sets / name).parent.mkdir(parents=True, exist_ok=True)
+        (sets / name).touch()
+    monkeypatch.setattr(data, "FOLDER", sets)
+    assert kept(bare, False, tmp_path) is None
 
 
 def test_a_row_that_differs_needs_a_reason() -> None:

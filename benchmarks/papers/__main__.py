@@ -22,6 +22,12 @@ def stem(entry: Entry, small: bool) -> str:
     return f"{entry.name}-small" if small else entry.name
 
 
+def made_with(entry: Entry, small: bool) -> dict[str, Any]:
+    """What the figures of a run depend on besides the script: the files of data that were missing, and the versions of libraries."""
+    absent = data.missing() if entry.script.needs_data and not small else []
+    return {"missing data": absent, "versions": record.versions()}
+
+
 def save(entry: Entry, result: Result, small: bool, folder: Path, seconds: float = 0.0) -> Path | None:
     """Write the JSON file of a run, and its picture; return the picture."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -33,7 +39,7 @@ def save(entry: Entry, result: Result, small: bool, folder: Path, seconds: float
         "rows": [{**vars(row), "holds": row.met} for row in result.rows],
         "values": result.values,
         "processor seconds": round(seconds, 1),
-        "versions": record.versions(),
+        **made_with(entry, small),
     }
     text = json.dumps(content, indent=1, default=lambda value: value.tolist())
     path = folder / f"{stem(entry, small)}.json"
@@ -59,11 +65,13 @@ def draw(entry: Entry, values: dict[str, Any], path: Path) -> Path | None:
 
 
 def kept(entry: Entry, small: bool, folder: Path) -> tuple[Result, float] | None:
-    """What an earlier run wrote, and its seconds of processor; None where there is nothing."""
+    """What an earlier run wrote, and its seconds of processor; None where there is nothing, or it was made with other data or versions."""
     path = folder / f"{stem(entry, small)}.json"
     if not path.exists():
         return None
     content = json.loads(path.read_text(encoding="utf-8"))
+    if any(content.get(key) != value for key, value in made_with(entry, small).items()):
+        return None
     names = Row.__dataclass_fields__
     rows = [Row(**{key: value for key, value in row.items() if key in names}) for row in content["rows"]]
     return Result(rows, content["values"], content["note"]), content.get("processor seconds", 0.0)

@@ -231,7 +231,12 @@ class Attack:
         ]
         if losses.known.power:
             factor = losses.known.value / losses.plain.value if losses.plain.value else Fraction(0)
-            lines.append(f"  The price: {_short(float(factor))} times the noise on each number.")
+            price = (
+                "none, the noise is the same"
+                if factor == 1
+                else f"{_short(float(factor))} times the noise on each number"
+            )
+            lines.append(f"  The price: {price}.")
         shown = self._shown
         if shown.witness is not None:
             same = "with the same public facts " if records_of(self.policy).constraints else ""

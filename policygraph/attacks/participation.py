@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from policygraph.errors import InputError
+from policygraph.exact import Exact
+from policygraph.model.loss import Epsilon
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -57,7 +59,7 @@ class Effect:
         half = NORMAL_95 * self.deviation
         return self.difference - half, self.difference + half
 
-    def epsilon(self, epsilon: float) -> float:
+    def epsilon(self, epsilon: Exact) -> float:
         """What a loss for single links would have to be divided down to, so that participation is hidden in expectation.
 
         Notes
@@ -65,9 +67,9 @@ class Effect:
         Laplace noise of scale 1 / epsilon hides a change by 1; a change by the difference Y takes scale Y / epsilon. It is a lower bound on
         the noise: Y is a difference of expectations, and other queries may reveal more.
         """
-        return epsilon / max(1.0, self.difference)
+        return float(Epsilon(epsilon).value) / max(1.0, self.difference)
 
-    def epsilon_interval(self, epsilon: float) -> tuple[float, float]:
+    def epsilon_interval(self, epsilon: Exact) -> tuple[float, float]:
         """A 95 % confidence interval of :meth:`epsilon`: it is the loss of the upper and of the lower end of :attr:`interval`.
 
         Examples
@@ -75,8 +77,9 @@ class Effect:
         >>> Effect(without=10.0, linked=50.0, runs=100, deviation=5.0).epsilon_interval(1.0)[0] < 1 / 40
         True
         """
+        level = float(Epsilon(epsilon).value)
         low, high = self.interval
-        return epsilon / max(1.0, high), epsilon / max(1.0, low)
+        return level / max(1.0, high), level / max(1.0, low)
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -133,7 +136,7 @@ class NetworkModel:
         return made
 
     def effect(self, runs: int = 100_000, seed: int = 1) -> Effect:
-        """Compare runs with and without Bob's link.
+        """Compare runs with and without Bob's link; two runs of each at least, whose spread the confidence interval is made from.
 
         Examples
         --------
@@ -141,9 +144,10 @@ class NetworkModel:
         >>> found.difference > 1
         True
         """
+        _whole("runs", runs, 2, MOST_RUNS)
         without = self.counts(linked=False, runs=runs, seed=seed)
         linked = self.counts(linked=True, runs=runs, seed=(seed + 1) % (1 << 32))
-        spread = (float(without.var(ddof=min(1, runs - 1))) + float(linked.var(ddof=min(1, runs - 1)))) / runs
+        spread = (float(without.var(ddof=1)) + float(linked.var(ddof=1))) / runs
         return Effect(float(without.mean()), float(linked.mean()), runs, sqrt(spread))
 
     def graph(self, *, linked: bool, seed: int = 1) -> nx.Graph[Any]:

@@ -149,3 +149,14 @@ def test_the_page_shows_only_what_two_data_sets_do_not_share() -> None:
     )
     assert sorted(lines[at + 1 : at + 3]) == ["  one with (0, 0) (1, 1)", "  one with (0, 1) (1, 0)"]
     assert {row["count"] for row in found.pair["before"]} != {1}
+
+
+def test_a_policy_that_needs_the_same_noise_says_that_it_has_no_price() -> None:
+    domain = pg.Domain({"a": 2, "b": 3})
+    found = pg.attack(
+        pg.queries.identity(domain), pg.Policy(domain, constraints=[pg.StructuralZero([{"a": 0, "b": 0}])]), 1
+    )
+    assert found.losses.without_facts == 1
+    assert "The price: none, the noise is the same." in str(found)
+    facts = pg.Policy(domain, constraints=[pg.Cuboid("a"), pg.Cuboid("b")])
+    assert "The price: 4 times the noise" in str(pg.attack(pg.queries.identity(domain), facts, 1))

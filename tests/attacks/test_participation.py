@@ -167,6 +167,14 @@ def test_the_loss_for_participation_has_the_interval_of_the_difference() -> None
     assert participation.Effect(0.0, 1.0, 5, 0.0).epsilon_interval(0.5) == (0.5, 0.5)
 
 
+@pytest.mark.parametrize("epsilon", [0, -1, float("nan"), "much", None])
+def test_a_loss_that_is_none_gets_a_sentence(epsilon: object) -> None:
+    found = participation.Effect(without=10.0, linked=50.0, runs=100, deviation=5.0)
+    for ask in (found.epsilon, found.epsilon_interval):
+        with pytest.raises(pg.InputError, match="expected a"):
+            ask(epsilon)
+
+
 @pytest.mark.parametrize(
     "make",
     [
@@ -180,6 +188,7 @@ def test_the_loss_for_participation_has_the_interval_of_the_difference() -> None
         lambda: participation.mvs(decay=-1),
         lambda: participation.mvs(nodes=True),
         lambda: participation.mvs().effect(runs=0),
+        lambda: participation.mvs().effect(runs=1),
         lambda: participation.mvs().graph(linked=True, seed=-1),
     ],
 )
