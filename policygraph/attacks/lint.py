@@ -485,6 +485,7 @@ def attack(
     columns: Any = None,
     edges: Any = None,
     engine: Any = None,
+    further: bool = True,
     time_limit: float | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Attack:
@@ -500,6 +501,8 @@ def attack(
         For the curator: the data, to look for facts that nobody stated. What is found has no noise and is not to be published.
     columns, edges, engine
         How to read the data; as for :func:`policygraph.release`.
+    further
+        Whether to say what each further public table would cost, which takes most of the time.
     time_limit
         Seconds for all searches, where a limit in time is wanted; a result that it cut short says so.
     progress
@@ -549,12 +552,12 @@ def attack(
         losses = effective_epsilon(query, policy, epsilon)
         tell("estimating the cells")
         plain, under, cell, known, note = best_known_cell(query, policy, losses)
-        further = tuple(_further(query, policy, losses, tell))
+        costs = tuple(_further(query, policy, losses, tell)) if further else ()
     unstated = None
     if counts is not None:
         tell("looking for facts that nobody stated")
         unstated = tuple(unstated_facts(records_of(policy), counts))
-    return Attack(query, policy, losses, plain, under, cell, known, further, unstated, note, proofs.cut_short)
+    return Attack(query, policy, losses, plain, under, cell, known, costs, unstated, note, proofs.cut_short)
 
 
 def best_known_cell(
@@ -610,7 +613,11 @@ def _candidates(policy: Policy) -> list[Constraint]:
 
 
 def _stated(policy: Policy, fact: Constraint) -> bool:
-    """Whether a fact follows at sight from the stated ones."""
+    """Whether a fact follows at sight from the stated ones: a table from one with its attributes, whether or not its counts are at hand."""
+    if isinstance(fact, (Cuboid, Total)):
+        names = set(fact.names) if isinstance(fact, Cuboid) else set()
+        if any(isinstance(each, Cuboid) and names <= set(each.names) for each in policy.constraints):
+            return True
     both = Policy(policy.domain, policy.graph, [*policy.constraints, fact])
     return any(each is fact for each in both.system.redundant) or fact in policy.constraints
 

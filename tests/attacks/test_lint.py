@@ -160,3 +160,24 @@ def test_a_policy_that_needs_the_same_noise_says_that_it_has_no_price() -> None:
     assert "The price: none, the noise is the same." in str(found)
     facts = pg.Policy(domain, constraints=[pg.Cuboid("a"), pg.Cuboid("b")])
     assert "The price: 4 times the noise" in str(pg.attack(pg.queries.identity(domain), facts, 1))
+
+
+def test_further_tables_can_be_left_out() -> None:
+    domain = pg.Domain({"a": 2, "b": 3, "c": 2})
+    policy = pg.Policy(domain, constraints=[pg.Cuboid("a"), pg.Cuboid("b")])
+    query = pg.queries.identity(domain)
+    whole, short = (pg.attack(query, policy, 1, further=each) for each in (True, False))
+    assert short.further == ()
+    assert len(whole.further) > 3
+    assert str(whole).startswith(str(short).partition("\n\nNo single cell")[0])
+    assert short.losses.without_facts == whole.losses.without_facts
+
+
+def test_tables_with_stated_counts_are_not_called_further() -> None:
+    domain = pg.Domain({"a": 2, "b": 3, "c": 2})
+    facts = [pg.Cuboid("a", "b", equals=[1, 2, 3, 4, 5, 6]), pg.Cuboid("c", equals=[10, 11])]
+    found = pg.attack(pg.queries.identity(domain), pg.Policy(domain, constraints=facts), 1)
+    assert [each.words for each in found.further] == [
+        "the exact counts by a and c",
+        "the exact counts by b and c",
+    ]
