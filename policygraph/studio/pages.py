@@ -9,6 +9,15 @@ from policygraph.exact import show
 from policygraph.markup import Markup, table, tag
 from policygraph.studio.work import RESULTS, Confirmation, Needs, Work
 
+FOR = {
+    "report.html": "the report as one file, which needs no network",
+    "release.csv": "all tables with their errors",
+    "release.parquet": "the same for programs, with the record of how it was made",
+    "release.json": "the record of how it was made, and the values",
+    "certificate.json": "the proof of the sensitivity, for policygraph verify",
+    "release.zip": "all of it, with the policy and a file for each table",
+}
+"""What each file of a release is for."""
 STEPS = ("Choose a file", "Choose columns", "State the policy", "Confirm", "Read the report")
 
 
@@ -41,6 +50,7 @@ def page(base: str, step: int, *content: Any) -> str:
             "footer",
             tag("p", "This page runs on your machine and talks to nothing else. What you choose stays here."),
         ),
+        tag("p", id="working", role="status"),
     )
     return "<!DOCTYPE html>\n" + tag("html", head, body, lang="en") + "\n"
 
@@ -121,9 +131,10 @@ def policy(base: str, work: Work, forecast: Needs | None, refusal: str = "") -> 
     if begun is None or choice is None:
         return start(base)
     stated = {name: file for file, names in begun.stated.items() for name in names}
+    labels = work.labels()
     rows = []
     for each in begun.attributes:
-        values = [str(label) for label in (each.labels or each.edges or ())]
+        values = [str(label) for label in labels.get(each.name) or each.labels or each.edges or ()]
         known = tag("span", f"by {stated[each.name]}", class_="faint") if each.name in stated else None
         rows.append(
             [
@@ -207,13 +218,13 @@ def policy(base: str, work: Work, forecast: Needs | None, refusal: str = "") -> 
         warn(refusal),
         alarms(work.warnings),
         chosen,
-        None if forecast is None else shown(forecast),
+        None if forecast is None else shown(base, forecast),
         None if forecast is None else [tag("h2", "Release"), asked],
         None if forecast is None else same(base, work),
     )
 
 
-def shown(forecast: Needs) -> list[Any]:
+def shown(base: str, forecast: Needs) -> list[Any]:
     """Sensitivity, noise, errors, and what an attacker learns."""
     proof = forecast.certificate
     kind = "exactly" if proof.exact else "at most"
@@ -223,7 +234,7 @@ def shown(forecast: Needs) -> list[Any]:
     ]
     return [
         tag("h2", "What this needs"),
-        tag("p", "One step between neighbours changes the answers by ", tag("strong", f"{kind} {show(proof.value)}", id="sensitivity"), f" ({proof.definition})."),
+        tag("p", "The most that one step between neighbours changes the answers, all together: ", tag("strong", f"{kind} {show(proof.value)}", id="sensitivity"), f" ({proof.definition})."),
         tag("p", f"The mechanism with the least expected error: {forecast.mechanism}. Its errors do not depend on the records:"),
         tag(
             "div",
@@ -232,10 +243,24 @@ def shown(forecast: Needs) -> list[Any]:
         ),
         tag("details", tag("summary", "Why the sensitivity is this number"), tag("pre", str(proof), tabindex="0")),
         tag("h2", "What an attacker learns"),
-        tag("pre", forecast.attack, id="attack", tabindex="0")
+        [
+            tag("pre", forecast.attack, id="attack", tabindex="0"),
+            tag("p", tag("a", "What each further exact table would cost", href=f"{base}/further", id="further", data_slow=True), " (a search for each; it can take minutes)."),
+        ]
         if forecast.attack
         else tag("p", "No exact table is stated as public. If one is published about these people, tick it: noise that ignores it protects less than its epsilon says.", id="attack"),
     ]  # fmt: skip
+
+
+def further(base: str, said: str) -> str:
+    """What an attacker learns, with the price of further exact tables."""
+    return page(
+        base,
+        2,
+        tag("h2", "What an attacker learns"),
+        tag("pre", said, id="attack", tabindex="0") if said else tag("p", "No exact table is stated as public.", id="attack"),
+        tag("p", tag("a", "Back to the policy", href=f"{base}/policy")),
+    )  # fmt: skip
 
 
 def same(base: str, work: Work) -> list[Any]:
@@ -301,7 +326,7 @@ def done(base: str, name: str, said: str) -> str:
         4,
         tag("p", said, class_="lead", id="said"),
         tag("p", tag("a", "Read the report", href=f"{base}/result/{name}/report.html", id="report", target="_blank")),
-        tag("ul", [tag("li", tag("a", f"Download {each}", href=f"{base}/result/{name}/{each}?download=1", download=each)) for each in RESULTS]),
+        tag("ul", [tag("li", tag("a", f"Download {each}", href=f"{base}/result/{name}/{each}?download=1", download=each), f": {FOR[each]}") for each in RESULTS]),
         tag("p", tag("a", "Back to the policy", href=f"{base}/policy"), " · ", tag("a", "Another file", href=f"{base}/")),
     )  # fmt: skip
 

@@ -131,6 +131,7 @@ class Studio:
     def app(self) -> Any:
         """The application, with its guard in front."""
         from starlette.applications import Starlette
+        from starlette.exceptions import HTTPException
         from starlette.routing import Route
 
         routes = [
@@ -141,6 +142,7 @@ class Studio:
             Route("/read", self._read, methods=["POST"]),
             Route("/policy", self._policy),
             Route("/policy.zip", self._bundle),
+            Route("/further", self._further),
             Route("/choose", self._choose, methods=["POST"]),
             Route("/ask", self._ask, methods=["POST"]),
             Route("/question/{name}", self._question),
@@ -152,7 +154,7 @@ class Studio:
         async def failed(asked: Asked, fault: Exception) -> Response:
             return self.refused(fault)
 
-        handlers: Any = {PolicyGraphError: failed, TooLargeError: failed, Exception: failed}
+        handlers: Any = dict.fromkeys((PolicyGraphError, TooLargeError, HTTPException, Exception), failed)
         return Guard(self, Starlette(routes=routes, exception_handlers=handlers))
 
     @property
@@ -219,6 +221,11 @@ class Studio:
             if self.work.choice is None:
                 raise
             return _html(pages.policy(self.base, self.work, None, self._said(refusal)), 400)
+
+    async def _further(self, asked: Asked) -> Response:
+        from starlette.concurrency import run_in_threadpool
+
+        return _html(pages.further(self.base, await run_in_threadpool(self.work.further)))
 
     async def _bundle(self, asked: Asked) -> Response:
         from starlette.concurrency import run_in_threadpool
@@ -311,6 +318,15 @@ class Studio:
 
     def refused(self, fault: Exception) -> Response:
         """The page for an error."""
+        from starlette.exceptions import HTTPException
+
+        if isinstance(fault, HTTPException):
+            text = (
+                "There is no such page."
+                if fault.status_code in (404, 405)
+                else f"What was sent cannot be read: {fault.detail}"
+            )
+            return _html(pages.failed(self.base, text), fault.status_code)
         if isinstance(fault, TooLargeError):
             text = (
                 f"This is more than {LARGEST >> 20} MB, which a page does not take: nothing was kept. Use the command, which reads a file where it lies: "

@@ -27,10 +27,12 @@ from policygraph.exact import as_fraction, show
 from policygraph.files import PolicyFile, load
 from policygraph.files.beginning import Beginning, warnings
 from policygraph.model.constraints import Cuboid
+from policygraph.model.domain import Domain
 from policygraph.model.grouped import records_of
 from policygraph.model.loss import Epsilon
 from policygraph.report import report
-from policygraph.sensitivity import Sensitivity, sensitivity
+from policygraph.sensitivity import Sensitivity
+from policygraph.sensitivity.proofs import proved, shared_proofs
 from policygraph.studio.keeping import Kept
 
 RESULTS = ("report.html", "release.csv", "release.parquet", "release.json", "certificate.json", "release.zip")
@@ -157,6 +159,7 @@ class Work:
         """What ``init`` would warn of in the policy."""
         self.dataset = "people"
         """Whom the page asks about: what was typed last."""
+        self._needs: tuple[str, Needs] | None = None
 
     def close(self) -> None:
         """Remove everything that was sent."""
@@ -237,23 +240,50 @@ class Work:
             raise _no_policy()
         return load(self.place / "policy.toml")
 
+    def labels(self) -> dict[str, Sequence[Any]]:
+        """The labels of the columns that are used, as tables show them; none for a policy that cannot be read."""
+        try:
+            domain = self.file.policy.domain
+        except PolicyGraphError:
+            return {}
+        return {name: domain.labels(name) for name in domain.names} if isinstance(domain, Domain) else {}
+
     def forecast(self) -> Needs:
-        """Sensitivity, noise, errors, and what an attacker learns; no record is read."""
+        """Sensitivity, noise, errors, and what an attacker learns; no record is read.
+
+        Computed once for what is ticked, however often the page is looked at and a release is asked for.
+        """
         with self.lock:
-            file, loss = self.file, self.loss
-        certificate = sensitivity(file.query, file.policy)
-        ready = calibrated(_mechanism(file, loss), file.query, records_of(file.policy), loss)
+            file, loss, stamp = self.file, self.loss, self.stamp
+            if self._needs is not None and self._needs[0] == stamp:
+                return self._needs[1]
+        with shared_proofs():
+            certificate = proved(file.query, file.policy)
+            ready = calibrated(_mechanism(file, loss), file.query, records_of(file.policy), loss)
+            said = self._learned(file, loss, further=False)
         errors = tuple(
             (part.name, part.height, float(np.max(ready.deviation(at))), float(np.max(ready.within_95(at))))
             for at, part in enumerate(file.query.parts)
         )
-        said = ""
-        if records_of(file.policy).constraints:
-            try:
-                said = str(attack(file.query, file.policy, loss.value))
-            except PolicyGraphError as refusal:
-                said = str(refusal)
-        return Needs(certificate, ready.mechanism, errors, said)
+        found = Needs(certificate, ready.mechanism, errors, said)
+        with self.lock:
+            self._needs = (stamp, found)
+        return found
+
+    def further(self) -> str:
+        """What an attacker learns, and what each further exact table would cost; this takes longer."""
+        with self.lock:
+            file, loss = self.file, self.loss
+        return self._learned(file, loss, further=True)
+
+    def _learned(self, file: PolicyFile, loss: Epsilon, *, further: bool) -> str:
+        """What an attacker learns, in words; empty where nothing is public."""
+        if not records_of(file.policy).constraints:
+            return ""
+        try:
+            return str(attack(file.query, file.policy, loss.value, further=further))
+        except PolicyGraphError as refusal:
+            return self.plain(str(refusal))
 
     @property
     def loss(self) -> Epsilon:
@@ -327,7 +357,7 @@ class Work:
     def balance(self, dataset: str) -> str:
         """What the ledger says of a data set."""
         if not self.ledger.exists():
-            return "the ledger is new: nothing was spent, and no limit is set"
+            return "it is new, so that nothing was spent, and no limit is set"
         known = [
             each
             for each in Ledger(self.ledger, create=False).datasets()

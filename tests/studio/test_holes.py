@@ -336,3 +336,59 @@ def test_the_policy_is_downloaded_with_what_it_needs(visitor, tmp_path):
     assert len(tables) >= 3
     assert all(not line.startswith(("=", '"=')) for each in tables for line in each.read_text().splitlines())
     assert (tmp_path / "1" / "report.html").stat().st_size > 1000
+
+
+def test_a_forecast_is_computed_once_for_what_is_ticked(visitor):
+    visitor.open(PEOPLE, "people.csv", ("sexes.csv", b"sex,count\r\nF,40\r\nM,20\r\n"))
+    visitor.read("sex", "work")
+    work = visitor.studio.work
+    first = work.forecast()
+    visitor.question()
+    visitor.choose(["sex", "work"])
+    assert work.forecast() is first
+    visitor.choose(["sex", "work"], epsilon="2")
+    second = work.forecast()
+    assert second.errors[2][2] < first.errors[2][2]
+    visitor.choose(["sex", "work"])
+    assert work.forecast().errors == first.errors
+    visitor.open()
+    visitor.read("sex", "work")
+    assert work.forecast().attack == ""
+
+
+def test_the_price_of_further_tables_has_its_own_page(visitor):
+    visitor.open(PEOPLE, "people.csv", ("sexes.csv", b"sex,count\r\nF,40\r\nM,20\r\n"))
+    _, text, _ = visitor.read("sex", "work")
+    assert "What somebody learns who knows" in text
+    assert "If one more table were published exactly" not in text
+    status, text = visitor.get("/further")
+    assert (status, "If one more table were published exactly" in text) == (200, True)
+    assert "the exact counts by work: " in text
+    visitor.open()
+    assert "[studio.order]" in visitor.get("/further")[1]
+    visitor.read("sex", "work")
+    assert "No exact table is stated as public." in visitor.get("/further")[1]
+
+
+def test_values_are_shown_as_tables_name_them(visitor):
+    rows = "age,work\r\n" + "".join(f"{at % 90},{['yes', 'no'][at % 2]}\r\n" for at in range(600))
+    ages = b"age,count\r\n0-17,120\r\n18-64,300\r\n65+,180\r\n"
+    visitor.open(rows.encode(), "people.csv", ("ages.csv", ages))
+    _, text, _ = visitor.read("age", "work")
+    assert "<td>0-17, 18-64, 65+</td>" in text
+    _, text, _ = visitor.choose(["work"])
+    assert "<td>0, 18, 65</td>" in text  # a column that is not used has no labels
+
+
+def test_pages_that_do_not_exist_and_forms_that_cannot_be_read_lead_back(visitor):
+    for status, path in ((404, "/nothing"), (404, "/result/x"), (405, "/open")):
+        answered, text = visitor.get(path)
+        assert (answered, "There is no such page." in text) == (status, True)
+        assert 'id="refusal"' in text
+    many = "".join(
+        f'--x\r\nContent-Disposition: form-data; name="published"; filename="{at}.csv"\r\n\r\na\r\n'
+        for at in range(40)
+    )
+    for body in (many + "--x--\r\n", "no form at all"):
+        status, _, content = visitor.ask("POST", "/open", body, "multipart/form-data; boundary=x")
+        assert (status, b"What was sent cannot be read: " in content) == (400, True)

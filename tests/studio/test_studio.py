@@ -227,6 +227,15 @@ def wait(driver, selector, seconds=120):
     )
 
 
+def until(driver, said):
+    """Wait until something holds of a page that may be replaced meanwhile."""
+    from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    gone = (NoSuchElementException, StaleElementReferenceException)
+    return WebDriverWait(driver, 120, ignored_exceptions=gone).until(said)
+
+
 def click(driver, selector, then):
     wait(driver, selector).click()
     return wait(driver, then)
@@ -257,12 +266,11 @@ def test_from_the_first_click_to_the_downloaded_report(driver, studio, folder):
 
     # What is ticked takes effect at once: a second public table asks for more noise.
     wait(driver, "input[name=release][value=whole]").click()
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    WebDriverWait(driver, 120).until(lambda d: d.find_element("id", "sensitivity").text != first)
+    until(driver, lambda d: d.find_element("id", "sensitivity").text != first)
     second = driver.find_element("id", "sensitivity").text
+    until(driver, lambda d: d.switch_to.active_element.get_attribute("value") == "whole")  # where it was
     driver.find_element("css selector", "input[name=public][value=work]").click()
-    WebDriverWait(driver, 120).until(lambda d: d.find_element("id", "sensitivity").text != second)
+    until(driver, lambda d: d.find_element("id", "sensitivity").text != second)
     assert "really loses epsilon" in driver.find_element("id", "attack").text
     good()
     for theme in ("light", "dark"):
@@ -274,6 +282,21 @@ def test_from_the_first_click_to_the_downloaded_report(driver, studio, folder):
             if place := os.environ.get("POLICYGRAPH_PICTURES"):
                 driver.save_screenshot(f"{place}/studio-{theme}-{width}.png")
     browser.size(driver, 1400)
+
+    # What computes says so, until another page comes.
+    driver.execute_script(
+        "const form = document.getElementById('policy');"
+        "form.addEventListener('submit', event => event.preventDefault(), {once: true}); form.requestSubmit();"
+    )
+    until(driver, lambda d: "Computing" in d.find_element("id", "working").text)
+    good()
+    driver.execute_script("dispatchEvent(new Event('pageshow'))")
+    assert driver.find_element("id", "working").text == ""
+    click(driver, "#further", "h2")
+    assert "If one more table were published" in driver.find_element("id", "attack").text
+    good()
+    driver.back()
+    wait(driver, "#sensitivity")
 
     # The policy file and the program give the same certificate.
     toml = driver.find_element("id", "toml").get_attribute("textContent")
