@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import re
 from types import ModuleType
 
 import policygraph as pg
@@ -60,3 +61,24 @@ def test_the_side_bar_has_every_page_of_the_index() -> None:
         if "decisions" not in path.parts and path.name != "README.md"
     }
     assert pages - made == set()
+
+
+ASKED = (
+    ("lomas", 310), ("opendp", 2318), ("dp-wizard", 371), ("dp-wizard", 885), ("smartnoise-core", 356), ("smartnoise-core", 360),
+    ("opendp", 2920), ("tumult-analytics", 67), ("opendp", 2913), ("smartnoise-sdk", 512), ("tumult-analytics", 62),
+)  # fmt: skip
+"""What users of other libraries ask, as threads of these projects."""
+
+
+def test_each_question_of_others_is_answered_with_an_example() -> None:
+    text = (ROOT / "docs" / "explanation" / "questions.md").read_text(encoding="utf-8")
+    sections = [f"## {each}" for each in text.split("\n## ")[1:]]
+    answered = set()
+    for section in sections:
+        project = ""
+        for found in re.finditer(r"([a-z-]+)? ?#(\d+)", section.split(")", 1)[0]):
+            project = found[1] or project
+            answered.add((project, int(found[2])))
+        assert section.partition("\n")[0].endswith("?")
+        assert ">>> " in section
+    assert answered == set(ASKED)
