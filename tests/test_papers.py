@@ -131,6 +131,9 @@ def test_a_row_that_differs_needs_a_reason() -> None:
         (12.3456, "12.3"),
         (1.5e9, "1,500,000,000"),
         (1e-9, "1.00e-09"),
+        (0.03125, "0.0312"),
+        (0.03125 * (1 + 2**-52), "0.0312"),
+        (0.03125 * (1 - 2**-53), "0.0312"),
     ],
 )
 def test_numbers_are_shown_with_three_digits(value, text) -> None:

@@ -131,6 +131,7 @@ def run(small: bool) -> Result:
             "0.1",
             f"{show(float(top), 2)}; {show(float(low), 2)}",
             holds=min(top, low) >= 0.1,
+            fixed=False,  # the local search ends a percent or two from where it ends on another machine
             reason="more: precisions are chosen by convex optimisation for all cuboids at once",
             code="policygraph/mechanisms/cube/unequal.py",
         ),

@@ -129,6 +129,8 @@ def show(value: float | Fraction | int, digits: int = 3) -> str:
     number = float(value)
     if math.isinf(number) or math.isnan(number):
         return str(number)
+    # The last bits of a float differ from machine to machine: what lies half-way between two shown numbers must not depend on them.
+    number = float(f"{number:.12g}")
     if number == int(number) and abs(number) < 1e15:
         return f"{int(number):,}"
     if abs(number) >= 1e7 or abs(number) < 1e-4:
