@@ -525,8 +525,6 @@ def attack(
         from policygraph.pictures import check_picture
 
         check_picture(plot)
-    if data is not None:
-        typer.echo(CURATOR_ONLY, err=True)
     with stage("attacking") as tell:
         made = make(
             query,
@@ -539,6 +537,8 @@ def attack(
             time_limit=time_limit,
             progress=tell,
         )
+    if made.unstated is not None:
+        typer.echo(CURATOR_ONLY, err=True)
     _show(made, plot, as_json)
 
 

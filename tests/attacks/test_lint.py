@@ -66,6 +66,9 @@ def test_the_curator_is_told_what_nobody_stated(tmp_path: Path, capsys: pytest.C
     assert found["facts"][0]["fact"] == {"zeros": [{"sex": ["M"], "pregnant": ["yes"]}]}
     assert run(["attack", str(file), "--data", str(data)]) == 0
     assert "sex = M always has pregnant = no" in capsys.readouterr().out
+    # where nothing is found out, nothing is to be kept back
+    assert run(["attack", str(file), "--data", str(tmp_path / "none.csv")]) == 2
+    assert "NOT TO BE PUBLISHED" not in capsys.readouterr().err
     stated = pg.load(file)
     domain = stated.policy.domain
     known = pg.Policy(domain, constraints=[pg.StructuralZero([{"sex": "M", "pregnant": "yes"}])])
