@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import sqrt
 from pathlib import Path
@@ -40,16 +40,29 @@ from policygraph.estimation.networks import (
     synthetic_graph,
     to_networkx,
 )
+from policygraph.estimation.networks.communities import (
+    first_communities,
+    largest_nodes,
+    refined_communities,
+)
 from policygraph.exact import Exact
 from policygraph.model.constraints.networks import Degrees, graphical
+from policygraph.model.constraints.tables import Total
 from policygraph.model.domain import Label, Network
 from policygraph.model.grouped import Grouped
 from policygraph.model.loss import Epsilon, Loss, loss_of
 from policygraph.model.node_privacy import NodePrivacy
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
-from policygraph.model.queries.network_statistics import Clustering, DegreeTail, Triangles
+from policygraph.model.queries.network_statistics import (
+    Clustering,
+    DegreeTail,
+    EdgesToGroups,
+    ProjectedDegreeTail,
+    Triangles,
+)
 from policygraph.model.queries.networks import MixingQuery
+from policygraph.release.release import Release
 from policygraph.sensitivity.proofs import proved, shared_proofs
 from policygraph.sensitivity.statistics import statistic_bound
 
@@ -82,6 +95,8 @@ SWITCHES = 10
 """Proposed switches for each edge that randomise a graph before its triangles are approached."""
 NOISE_SHARE = 50
 """Noise on the counts between classes of degrees may be one part in so many of all edges."""
+NODE_SHARE = 20
+"""Under node privacy, noise on the numbers of nodes by degree may be one part in so many of all nodes."""
 USELESS = 0.5
 """Transitivity and mean clustering are between 0 and 1: with an expected error from here on they are not worth a part of the loss."""
 UNIFORM = 1 / sqrt(12)
@@ -90,6 +105,8 @@ PARTS = 1000
 """Shares of the loss are whole parts of this."""
 MOST_LEAST = 200
 """Largest degree that smaller ones may count as."""
+ROUNDS = 3
+"""Rounds in which nodes are moved between communities."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +125,7 @@ def synthesise(
     rho: Exact | None = None,
     delta: Exact | None = None,
     groups: Mapping[Any, Label] | list[Label] | None = None,
+    communities: int | None = None,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
     seed: int | None = None,
@@ -121,13 +139,16 @@ def synthesise(
     Parameters
     ----------
     policy
-        Either all degrees are public, with their values (``constraints=[pg.Degrees(graph.degree())]``), or none: one edge more or less is secret.
+        Either all degrees are public, with their values (``constraints=[pg.Degrees(graph.degree())]``), or none: one edge more or less is secret, or all edges of one
+        node (``pg.NodePrivacy(network)``).
     graph
         The network: of networkx, a file with its edges, a sparse matrix, counts.
     epsilon, rho, delta
         The loss of all that is released for the graph.
     groups
         Public groups of the nodes, between which the numbers of edges are kept as well.
+    communities
+        Find so many groups of nodes, with half of the loss, and keep the numbers of edges between them: for networks without public groups.
     ledger, dataset, edges, columns, progress
         As for :func:`policygraph.release`.
     seed
@@ -164,7 +185,11 @@ def synthesise(
     classes hold equal shares of the edge ends and are as many as keep the expected noise below 1/50 of the edges; the degree that smaller ones count as weighs
     noise against the clustering of small degrees, of which then little is known. The loss is split so that the sum of the expected errors, of the shares of edges between classes, of transitivity and
     of mean clustering, is least; what would have an error of 1/2 or more is not released. With secret degrees: half of the loss for the numbers of nodes by degree, made the degrees of a graph; names of
-    nodes mean nothing then. All of this follows from public facts alone, and the graph from the releases: post-processing.
+    nodes mean nothing then. Under node privacy all of it goes to the numbers of nodes by degree, edges beyond a cap dropped. All of this follows from public facts alone, and the graph from the releases: post-processing.
+
+    Communities: the centres are the nodes of largest degree, public or noisy. Noisy counts say which centre each node is joined to; then, in three rounds, noisy counts of the
+    edges of each node to each community say where it belongs. They need a loss that tells a count about as large as a degree from noise, 2 edges of each neighbour step
+    to a few parts of the loss: few communities are found sooner than many.
     """
     with shared_proofs():
         return _synthesise(
@@ -172,6 +197,7 @@ def synthesise(
             graph,
             loss_of(epsilon, rho, delta),
             groups,
+            communities,
             ledger,
             dataset,
             seed,
@@ -187,6 +213,7 @@ def _synthesise(
     graph: Any,
     loss: Loss,
     groups: Mapping[Any, Label] | list[Label] | None,
+    communities: int | None,
     ledger: Ledger | str | Path | None,
     dataset: str | None,
     seed: int | None,
@@ -196,50 +223,167 @@ def _synthesise(
     progress: Callable[[str], None] | None,
 ) -> SyntheticGraph:
     policy, network, known = _kind(asked)
+    _check_communities(communities, groups, policy)
     tell = progress or (lambda now: None)
     tell("choosing what to release")
-    pieces = (
-        _with_degrees(network, policy, loss, groups, known)
-        if known is not None
-        else _without(network, policy, loss, groups)
-    )
-    shares = _split([piece.error for piece in pieces], loss) if known is not None else _halved(len(pieces))
-    losses = [type(loss)(loss.value * share) for share in shares]
+    rest = loss if communities is None else type(loss)(loss.value / 2)
+    # Chosen before data are read, so that what cannot be is refused first; found communities then take the place of one group.
+    pieces = _pieces(policy, network, known, rest, groups, None)
     tell("reading the network")
     data = read_data(graph, policy, columns, edges)
     random = rng or SecureRng()
     book = Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger
-    requests = [
-        Request.of(piece.query, policy, data, **_named(each))
-        for piece, each in zip(pieces, losses, strict=True)
-    ]
-    if book is not None:
-        _check_room(book, dataset, requests, losses, random)
-    made = []
-    for at, request in enumerate(requests):
-        tell(f"releasing {request.query.parts[0].name} ({at + 1} of {len(requests)})")
-        made.append(perform(request, ledger=book, dataset=dataset, rng=random).release)
+    curator = _Curator(policy, data, book, dataset, random, progress)
+    found: Ints | None = None
+    degrees: Any = None
+    if communities is not None and isinstance(policy, Policy):
+        found, degrees = _communities(curator, network, known, rest, communities, loss.value)
+        pieces = _pieces(policy, network, known, rest, None, found)
+    shares = _split([piece.error for piece in pieces], rest) if known is not None else _halved(len(pieces))
+    curator.release([piece.query for piece in pieces], [type(loss)(rest.value * share) for share in shares])
+    made = curator.made[-len(pieces) :]
     tell("making the graph")
     if known is None:
-        found = _from_noisy_degrees(network, made, seed, progress)
+        graph_ = _from_noisy_degrees(network, made, seed, progress, found, degrees)
     else:
-        found = _from_degrees(policy, known, made, seed, progress)
-    split = ", ".join(
-        f"{each} for {request.query.parts[0].name}" for each, request in zip(losses, requests, strict=True)
+        graph_ = _from_degrees(made, seed, progress)
+    split = ", ".join(f"{each.loss} for {each.query.parts[0].name}" for each in curator.made)
+    notes = [f"The loss was split: {split}.", *graph_.notes]
+    if found is not None:
+        notes.append(_told(graph_, found))
+    return replace(graph_, notes=tuple(notes), releases=tuple(curator.made))
+
+
+def _check_communities(count: Any, groups: Any, policy: Policy | NodePrivacy) -> None:
+    network = policy.domain
+    if count is None or not isinstance(network, Network):
+        return
+    if isinstance(policy, NodePrivacy):
+        raise InputError(
+            "no communities are found under node privacy: expected none. One node may belong anywhere, whatever is released.",
+            code="networks.communities",
+            value=count,
+        )
+    if groups is not None:
+        raise InputError(
+            "groups and communities: expected one of the two. Public groups cost nothing; communities are for networks without them.",
+            code="networks.communities",
+        )
+    if network.directed:
+        raise InputError(
+            "communities are found in undirected networks only: expected groups, or a network without directions.",
+            code="networks.communities",
+            value=count,
+        )
+    if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count < network.order:
+        raise InputError(
+            f"communities={count!r}: expected a whole number >= 2 that is smaller than the number of nodes, {network.order:,}.",
+            code="networks.communities",
+            value=count,
+        )
+
+
+@dataclass
+class _Curator:
+    """Releases one after the other, and what was made."""
+
+    policy: Any
+    data: Any
+    book: Ledger | None
+    dataset: str | None
+    rng: Rng
+    progress: Callable[[str], None] | None
+    made: list[Release] = field(default_factory=list)
+
+    def release(self, queries: list[Query], losses: list[Loss], later: Fraction = Fraction(0)) -> None:
+        """Release these, if there is room for them and for what comes later."""
+        requests = [
+            Request.of(query, self.policy, self.data, **_named(each))
+            for query, each in zip(queries, losses, strict=True)
+        ]
+        if self.book is not None:
+            _check_room(self.book, self.dataset, requests, losses, self.rng, later)
+        for at, request in enumerate(requests):
+            if self.progress is not None:
+                name = request.query.parts[0].name
+                self.progress(f"releasing {name} ({at + 1} of {len(requests)})")
+            self.made.append(perform(request, ledger=self.book, dataset=self.dataset, rng=self.rng).release)
+
+
+def _communities(
+    curator: _Curator, network: Network, known: PublicDegrees | None, loss: Loss, count: int, whole: Fraction
+) -> tuple[Ints, Any]:
+    """The community of each node by number, and the degrees that were used."""
+    left, degrees = loss.value, None if known is None else known.out.astype(np.float64)
+
+    def ask(query: EdgesToGroups, value: Fraction) -> Any:
+        used = sum((each.loss.value for each in curator.made), Fraction(0))
+        curator.release([query], [type(loss)(value)], whole - used - value)
+        return np.asarray(curator.made[-1].values(0), dtype=np.float64)
+
+    if degrees is None:
+        degrees = ask(EdgesToGroups(network, ["all"] * network.order), left / 10)
+        left -= left / 10
+    centres = largest_nodes(degrees, count)
+    first = EdgesToGroups(
+        network, {network.nodes[v]: at for at, v in enumerate(centres.tolist())}, others=True
     )
-    return replace(found, notes=(f"The loss was split: {split}.", *found.notes), releases=tuple(made))
+    noisy = ask(first, left * Fraction(3, 10)).reshape(-1, count)
+    # Columns follow the order in which groups are met; the centres are numbered by degree.
+    order = np.argsort(np.array(first.names, dtype=np.int64))
+    found = first_communities(centres, noisy[:, order], network.order, clip=isinstance(loss, Epsilon))
+    for _ in range(ROUNDS):
+        query = EdgesToGroups(network, found.tolist())
+        noisy = np.zeros((network.order, count))
+        noisy[:, np.array(query.names, dtype=np.int64)] = ask(query, left * Fraction(7, 10 * ROUNDS)).reshape(
+            network.order, -1
+        )
+        found = refined_communities(found, noisy, degrees)
+    return found, degrees
+
+
+def _told(graph: SyntheticGraph, found: Ints) -> str:
+    sizes = np.bincount(found)
+    degree = graph.degrees()[0]
+    edges = max(len(graph.tail), 1)
+    inside = float(np.mean(found[graph.tail] == found[graph.head])) if len(graph.tail) else 0.0
+    alone = float((np.bincount(found, degree) / (2 * edges)) @ (np.bincount(found, degree) / (2 * edges)))
+    listed = ", ".join(f"{size:,}" for size in sorted(sizes[sizes > 0].tolist(), reverse=True))
+    return (
+        f"Communities of {listed} nodes were found in noisy counts: {inside:.0%} of the edges of this graph run inside them, where degrees alone "
+        f"would give {alone:.0%}."
+    )
+
+
+def _pieces(
+    policy: Policy | NodePrivacy,
+    network: Network,
+    known: PublicDegrees | None,
+    loss: Loss,
+    groups: Any,
+    found: Ints | None,
+) -> list[_Piece]:
+    """What to release beside what communities were found in."""
+    if isinstance(policy, NodePrivacy):
+        return _of_nodes(network, policy, loss, groups)
+    if known is not None:
+        return _with_degrees(network, policy, loss, groups if found is None else found.tolist(), known)
+    pieces = _without(network, policy, loss, groups)
+    return pieces if found is None else [*pieces, _Piece(MixingQuery(network, found.tolist()), 0.0)]
 
 
 def _named(loss: Loss) -> dict[str, Exact]:
     return {"epsilon": loss.value} if isinstance(loss, Epsilon) else {"rho": loss.value}
 
 
-def _kind(policy: Any) -> tuple[Policy, Network, PublicDegrees | None]:
+def _kind(policy: Any) -> tuple[Any, Network, PublicDegrees | None]:
     """The policy, its network, and its public degrees if all are; refuse everything between none and all."""
     network = getattr(policy, "domain", None)
+    if isinstance(policy, NodePrivacy) and isinstance(network, Network):
+        return policy, network, None
     if not isinstance(policy, Policy) or not isinstance(network, Network):
         raise InputError(
-            f"{policy!r}: expected a policy over a network, which hides edges. Under node privacy no synthetic graph is offered: release degree counts and group counts.",
+            f"{policy!r}: expected a policy over a network, which hides edges or nodes.",
             code="networks.domain",
             value=policy,
         )
@@ -257,6 +401,14 @@ def _kind(policy: Any) -> tuple[Policy, Network, PublicDegrees | None]:
                 code="networks.partial",
             )
         return policy, network, None
+    others = [fact for fact in policy.constraints if not isinstance(fact, (Degrees, Total))]
+    if others:
+        raise InputError(
+            f"{type(others[0]).__name__} among the public facts: expected the degrees of all nodes and nothing else, since the synthetic graph "
+            "would not keep public edges and pairs without edges, as in a bipartite network.",
+            code="networks.partial",
+            value=others[0],
+        )
     public = PublicDegrees.from_policy(policy)
     public.need_all()
     return policy, network, public
@@ -350,6 +502,24 @@ def _with_degrees(
     return [piece for piece in pieces if isinstance(piece.query, MixingQuery) or piece.error < USELESS]
 
 
+def _of_nodes(network: Network, policy: NodePrivacy, loss: Loss, groups: Any) -> list[_Piece]:
+    """What to release under node privacy: degrees up to the largest cap whose noise is a small part of all nodes."""
+    if groups is not None:
+        raise InputError(
+            "groups need public degrees: under node privacy nobody knows which node has which.",
+            code="networks.partial",
+        )
+    if network.order < 2:
+        raise InputError(
+            f"{network!r}: expected at least two nodes under node privacy.",
+            code="networks.kind",
+            value=network,
+        )
+    one = _unit_error(2.0 * policy.together, loss)
+    cap = max(1, min(int(network.order / (NODE_SHARE * one)), network.order - 1))
+    return [_Piece(ProjectedDegreeTail(network, cap), 0.0)]
+
+
 def _leasts() -> list[int]:
     """Degrees that smaller ones may count as, a quarter apart."""
     found = [2]
@@ -393,9 +563,14 @@ def _split(errors: list[float], loss: Loss) -> list[Fraction]:
 
 
 def _check_room(
-    book: Ledger, dataset: str | None, requests: list[Request], losses: list[Loss], rng: Rng
+    book: Ledger,
+    dataset: str | None,
+    requests: list[Request],
+    losses: list[Loss],
+    rng: Rng,
+    later: Fraction = Fraction(0),
 ) -> None:
-    """Refuse before the first charge what does not fit in all; what is on record costs nothing."""
+    """Refuse before the first charge what does not fit in all, with what comes later; what is on record costs nothing."""
     total, known = Fraction(0), None
     for request, loss in zip(requests, losses, strict=True):
         known = known or request.identify()
@@ -404,6 +579,7 @@ def _check_room(
             total += loss.value
     if known is None or not total:
         return
+    total += later
     try:
         left = book.left(dataset or known.account, type(losses[0]))
     except InputError as cause:
@@ -418,8 +594,6 @@ def _check_room(
 
 
 def _from_degrees(
-    policy: Policy,
-    known: PublicDegrees,
     made: list[Any],
     seed: int | None,
     progress: Callable[[str], None] | None,
@@ -434,16 +608,17 @@ def _closed(
     made: list[Any],
     seed: int | None,
     progress: Callable[[str], None] | None,
+    nodes: bool = False,
 ) -> SyntheticGraph:
     """Approach what was released of triangles and clustering."""
     counts = [one for one in made if isinstance(one.query, Triangles)]
     sums = [one for one in made if isinstance(one.query, Clustering)]
     if not counts and not sums:
-        why = (
-            "directed networks are given no triangles"
-            if graph.network.directed
-            else "their noise would be larger than what they say"
-        )
+        why = "their noise would be larger than what they say"
+        if graph.network.directed:
+            why = "directed networks are given no triangles"
+        if nodes:
+            why = "no bound is proved for them under node privacy"
         return replace(graph, notes=(*graph.notes, f"Triangles and clustering were not released: {why}."))
     if progress is not None:
         progress("closing triangles")
@@ -458,24 +633,41 @@ def _closed(
 
 
 def _from_noisy_degrees(
-    network: Network, made: list[Any], seed: int | None, progress: Callable[[str], None] | None
+    network: Network,
+    made: list[Any],
+    seed: int | None,
+    progress: Callable[[str], None] | None,
+    found: Ints | None = None,
+    estimates: Any = None,
 ) -> SyntheticGraph:
-    """A graph with the degrees that noisy counts of nodes by degree say, made those of a graph."""
+    """A graph with the degrees that noisy counts of nodes by degree say, made those of a graph; with communities, nodes of larger noisy degrees have the larger ones."""
     exactly = degree_counts(made[0].values(), network.order).exactly
     degrees = np.repeat(np.arange(len(exactly), dtype=np.int64), exactly)[::-1]
     fitted = _graphical(degrees)
-    public = PublicDegrees.of(network, fitted.tolist())
-    query = MixingQuery(network, ["all"] * network.order)
-    graph = synthetic_graph(
-        [int(fitted.sum()) // 2], query, public, seed=seed, switches=SWITCHES, progress=progress
-    )
     changed = int(np.abs(fitted - degrees).sum())
     notes = [
-        f"The degrees are noisy: the numbers of nodes by degree, made falling and those of a graph (changed by {changed}). Names of nodes mean nothing."
+        f"The degrees are noisy: the numbers of nodes by degree, made falling and those of a graph (changed by {changed})."
     ]
+    if found is None:
+        notes[0] += " Names of nodes mean nothing."
+        query = MixingQuery(network, ["all"] * network.order)
+        public = PublicDegrees.of(network, fitted.tolist())
+        counts: Any = [int(fitted.sum()) // 2]
+    else:
+        notes[0] += " Nodes have them in the order of their noisy degrees."
+        own = np.zeros(network.order, dtype=np.int64)
+        own[largest_nodes(estimates, network.order)] = fitted
+        public, query = PublicDegrees.of(network, own.tolist()), made[-1].query
+        counts = consistent_mixing(made[-1].values(0), query, public).values
+        made = made[:-1]
+    graph = synthetic_graph(counts, query, public, seed=seed, switches=SWITCHES, progress=progress)
+    projected = isinstance(made[0].query, ProjectedDegreeTail)
+    if projected:
+        notes.append(f"Edges beyond {made[0].query.cap} at a node were dropped before they were counted.")
     if not made[0].private:
         notes.insert(0, "NOT PRIVATE: the noise of the release came from a seeded generator.")
-    return _closed(replace(graph, notes=(*notes, *graph.notes)), query, made[1:], seed, progress)
+    graph = replace(graph, notes=(*notes, *graph.notes))
+    return _closed(graph, query, made[1:], seed, progress, nodes=projected)
 
 
 def _graphical(degrees: Ints) -> Ints:

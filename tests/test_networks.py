@@ -200,7 +200,6 @@ def test_odd_networks_get_a_graph_or_a_sentence() -> None:
         (pg.Policy(pg.Network(5, directed=True)), "networks.partial"),
         (pg.Policy(pg.Network(5, multiple=True)), "networks.kind"),
         (pg.Policy(pg.Network(5, loops=True)), "networks.kind"),
-        (pg.NodePrivacy(network), "networks.domain"),
         (pg.Policy(pg.Domain({"a": 2})), "networks.domain"),
     ):
         with pytest.raises(pg.InputError) as caught:
@@ -250,7 +249,21 @@ def test_the_command_releases_and_makes_the_graph(
     assert set(told["approached"]) == {"triangles", "sum of local clustering"}
     assert len(told["releases"]) == 3
     assert target.read_text().startswith('"from","to"')
+    groups = ", ".join(f'"{int(v >= 80)}"' for v in range(160))
+    mixed = tmp_path / "mixed.toml"
+    degrees = ", ".join(str(clustered.degree(v)) for v in range(160))
+    mixed.write_text(
+        f'[network]\nnodes = 160\n[neighbours]\nstrength = "markov"\n[[public]]\ndegrees = "all"\nequals = [{degrees}]\n'
+        f"[[release]]\nmixing = [{groups}]\n"
+    )
+    assert run("synthetic", mixed, *said[:2], "--epsilon", "200", "--to", target, "--seed", "1") == 0
+    capsys.readouterr()
+    made = [line.replace('"', "").split(",") for line in target.read_text().splitlines()[1:]]
+    across = sum((int(u) >= 80) != (int(v) >= 80) for u, v in made)
+    assert across == sum((u >= 80) != (v >= 80) for u, v in clustered.edges())
     for wrong in (
+        ["synthetic", str(mixed), *said[:-3], str(tmp_path / "x.csv"), "--communities", "3"],
+        ["synthetic", str(tmp_path), "--to", str(tmp_path / "x.csv"), "--communities", "3"],
         ["synthetic", str(policy), *said, "--records", "3"],
         ["synthetic", str(tmp_path), "--to", str(tmp_path / "x.csv"), "--epsilon", "1"],
         ["synthetic", str(policy), "--data", str(edges), "--to", str(tmp_path / "x.csv")],
@@ -285,6 +298,114 @@ def test_graphs_are_compared_with_the_original(
     assert told["errors"]["made"]["transitivity"] == 0
     assert (tmp_path / "errors.png").stat().st_size > 10_000
     assert run("compare", policy, "--synthetic", tmp_path / "made.csv") == 2
+
+
+def test_published_errors_stand_beside_the_others(clustered: networkx.Graph, tmp_path: Path) -> None:
+    made = compare_graphs(clustered, {"same": clustered}, published={"theirs": {"triangles": 0.5}})
+    assert made.names == ["same", "theirs"]
+    assert made.errors("theirs")["triangles"] == 0.5
+    assert made.to_dict()["errors"]["theirs"]["edges"] is None
+    assert "theirs" in str(made)
+    made.plot(tmp_path / "errors.png")
+    for wrong in ({"same": {}}, {"original": {}}, {"theirs": {"speed": 1.0}}):
+        with pytest.raises(pg.InputError) as caught:
+            compare_graphs(clustered, {"same": clustered}, published=wrong)
+        assert caught.value.code == "networks.published"
+
+
+def test_communities_are_found_and_kept(tmp_path: Path) -> None:
+    """Three groups that nobody names: with a large loss the nodes of each come together, and edges stay inside."""
+    graph = networkx.random_partition_graph([20, 20, 20], 0.5, 0.02, seed=1)
+    graph = networkx.Graph(graph.edges())
+    true = np.arange(60) // 20
+    network = pg.Network.from_networkx(graph)
+    for policy, loss in (
+        (pg.Policy(network), {"epsilon": 60}),
+        (public(graph, strength="markov"), {"rho": 400}),
+    ):
+        book = pg.Ledger(tmp_path / f"{policy.strength}.db")
+        made = synthesise(
+            policy, graph, communities=3, ledger=book, dataset="friends", seed=1, rng=pg.SeededRng(1), **loss
+        )
+        inside = np.mean([true[u] == true[v] for u, v in made.edges()])
+        assert inside > 0.8
+        assert "Communities of" in made.notes[-1]
+        assert sum(one.loss.value for one in made.releases) == next(iter(loss.values()))
+        names = [one.query.parts[0].name for one in made.releases]
+        assert names.count("edges to groups") == (4 if policy.constraints else 5)
+        spent = book.spent("friends")
+        again = synthesise(
+            policy, graph, communities=3, ledger=book, dataset="friends", seed=1, rng=pg.SeededRng(1), **loss
+        )
+        assert again.edges() == made.edges()
+        assert book.spent("friends") == spent
+
+
+def test_communities_that_cannot_be_are_refused_and_nothing_is_charged(tmp_path: Path) -> None:
+    graph = networkx.path_graph(5)
+    book = pg.Ledger(tmp_path / "budget.db")
+    policy = pg.Policy(pg.Network(5))
+    for settings_ in (
+        {"communities": 1},
+        {"communities": 5},
+        {"communities": True},
+        {"communities": 2, "groups": [0, 0, 1, 1, 1]},
+    ):
+        with pytest.raises(pg.InputError) as caught:
+            synthesise(policy, graph, epsilon=1, ledger=book, dataset="friends", **settings_)
+        assert caught.value.code == "networks.communities"
+    arcs = pg.Network(5, directed=True)
+    facts = [pg.Degrees(equals=[1] * 5, side="out"), pg.Degrees(equals=[1] * 5, side="in")]
+    with pytest.raises(pg.InputError) as caught:
+        synthesise(pg.Policy(arcs, constraints=facts), networkx.DiGraph(graph), epsilon=1, communities=2)
+    assert caught.value.code == "networks.communities"
+    assert book.datasets() == []
+    # All of the loss has to fit before the first part of it is spent.
+    pg.release(pg.queries.DegreeTail(policy.domain), policy, graph, epsilon=1, ledger=book, dataset="friends")
+    book.set_limit("friends", pg.Epsilon("1.9"))
+    with pytest.raises(pg.BudgetError, match="Nothing was charged"):
+        synthesise(policy, graph, epsilon=1, communities=2, ledger=book, dataset="friends")
+    assert str(book.spent("friends")) == "epsilon = 1"
+
+
+def test_node_privacy_gives_noisy_degrees_and_says_what_it_leaves_out(tmp_path: Path) -> None:
+    graph = networkx.barabasi_albert_graph(300, 3, seed=1)
+    network = pg.Network.from_networkx(graph)
+    for nodes, cap in ((pg.NodePrivacy(network), 75), (pg.NodePrivacy(network, together=3), 25)):
+        book, name = pg.Ledger(tmp_path / f"{cap}.db"), "friends"
+        made = synthesise(nodes, graph, epsilon=10, seed=1, ledger=book, dataset=name, rng=pg.SeededRng(1))
+        assert made.releases[0].query == pg.queries.ProjectedDegreeTail(network, cap)
+        assert int(made.degrees()[0].max()) <= cap
+        assert len(made.tail) == pytest.approx(graph.number_of_edges(), rel=0.2)
+        assert "node privacy" in made.notes[-1]
+    for settings_, code in (
+        ({"communities": 2}, "networks.communities"),
+        ({"groups": [0] * 300}, "networks.partial"),
+    ):
+        with pytest.raises(pg.InputError) as caught:
+            synthesise(pg.NodePrivacy(network), graph, epsilon=1, **settings_)
+        assert caught.value.code == code
+    with pytest.raises(pg.InputError):
+        synthesise(pg.NodePrivacy(pg.Network(1)), networkx.empty_graph(1), epsilon=1)
+
+
+def test_public_edges_and_empty_pairs_are_not_forgotten() -> None:
+    """A bipartite network: a graph with the same degrees would have edges where everybody knows there are none."""
+    graph = networkx.complete_bipartite_graph(2, 3)
+    network = pg.Network.from_networkx(graph)
+    degrees = pg.Degrees(graph.degree())
+    for fact in (pg.KnownEdges([0, 0, 1, 1, 1], inside=True), pg.StructuralZero([(0, 1)])):
+        with pytest.raises(pg.InputError, match="bipartite") as caught:
+            synthesise(pg.Policy(network, constraints=[degrees, fact]), graph, epsilon=1)
+        assert caught.value.code == "networks.partial"
+    whole = pg.Policy(network, constraints=[degrees, pg.Total()])
+    assert len(synthesise(whole, graph, epsilon=1, rng=pg.SeededRng(1)).tail) == 6
+
+
+def test_many_values_given_as_nodes_are_not_all_printed() -> None:
+    with pytest.raises(pg.InputError, match="equals=") as caught:
+        pg.Degrees([3, 3] * 10_000)
+    assert len(str(caught.value)) < 300
 
 
 def test_partitions_share_information() -> None:

@@ -608,6 +608,11 @@ def synthetic(
     data: str | None = typer.Option(
         None, "--data", help="The edges of a network: release what a synthetic graph needs, and make it."
     ),
+    communities: int | None = typer.Option(
+        None,
+        "--communities",
+        help="With --data: find so many groups of nodes with half of the loss, and keep the edges between them.",
+    ),
     epsilon: str | None = typer.Option(
         None, "--epsilon", help="With --data: the loss of all that is released."
     ),
@@ -620,7 +625,7 @@ def synthetic(
     """Make synthetic records from released tables, or a graph from released counts; with --data, release them first.
 
     What was released before costs no budget. With --data and a policy file for a network, the loss is split over what a synthetic graph needs:
-    counts between classes of degrees, triangles and clustering.
+    counts between classes of degrees, triangles and clustering. Public groups in the file (mixing) are kept as well.
     """
     from policygraph.estimation.networks import synthetic_from_release
     from policygraph.model.domain import Domain
@@ -634,9 +639,10 @@ def synthetic(
                 "with equals.",
                 code="synthetic.options",
             )
-        _synthesise(folder, data, to, loss_option(epsilon, rho, delta), ledger, dataset, seed, as_json)
+        loss = loss_option(epsilon, rho, delta)
+        _synthesise(folder, data, to, loss, communities, ledger, dataset, seed, as_json)
         return
-    if any(given is not None for given in (epsilon, delta, rho, ledger, dataset)):
+    if any(given is not None for given in (epsilon, delta, rho, ledger, dataset, communities)):
         raise InputError(
             "a loss and a ledger are for a release: expected --data beside them, or none of them for what was released before.",
             code="synthetic.options",
@@ -664,6 +670,7 @@ def _synthesise(
     data: str,
     to: Path,
     loss: Any,
+    communities: int | None,
     ledger: str | None,
     dataset: str | None,
     seed: int | None,
@@ -672,6 +679,7 @@ def _synthesise(
     """Release what a synthetic graph needs, and make it."""
     from policygraph.files import load
     from policygraph.model.loss import Epsilon
+    from policygraph.model.queries.networks import MixingQuery
     from policygraph.networks import synthesise
 
     read = load(file)
@@ -682,6 +690,8 @@ def _synthesise(
         made = synthesise(
             read.policy,
             data_files(read, data),
+            groups=list(read.query.groups) if isinstance(read.query, MixingQuery) else None,
+            communities=communities,
             ledger=ledger,
             dataset=dataset,
             seed=seed,

@@ -24,6 +24,7 @@ from policygraph.model.queries.network_statistics import (
     UNITS,
     Clustering,
     DegreeTail,
+    EdgesToGroups,
     JointDegrees,
     NetworkStatistic,
     ProjectedDegreeTail,
@@ -139,6 +140,9 @@ def statistic_bound(
             "projections are for node privacy. Under this policy release DegreeTail or mixing counts, which need none.",
             code="statistic.policy",
         )
+    if isinstance(statistic, EdgesToGroups):
+        power, reason = _to_groups(statistic, policy, norm)
+        return StatisticBound(power, norm, reason, statistic, policy)
     value, reason = _edges(statistic, policy)
     return StatisticBound(value if norm == "l1" else value * value, norm, reason, statistic, policy)
 
@@ -202,6 +206,22 @@ def _edges(statistic: NetworkStatistic, policy: Policy) -> tuple[int, str]:
                     "and so do those that are added (docs/explanation/proofs/networks.md, Theorem 13)"
                 )
     return best, reason
+
+
+def _to_groups(statistic: EdgesToGroups, policy: Policy, norm: Norm) -> tuple[int, str]:
+    """The bound for edges to groups; in L2 the sum of squares itself."""
+    steps = int(proved(AdjacencyQuery(statistic.domain), policy, work=STEPS).power)
+    ends = statistic.ends
+    reason = (
+        f"neighbours differ by at most {steps} edges, and each of them is counted at most {'once' if ends == 1 else 'twice'} "
+        "(docs/explanation/proofs/networks.md, Theorem 15)"
+    )
+    if norm == "l1":
+        return ends * steps, reason
+    if steps <= 4 and _all_public(policy):
+        # A switch of two edges: each of its four nodes loses one and gains one.
+        return ends * steps, f"{reason}; no count changes by more than one"
+    return ends * steps * steps, reason
 
 
 def _step(statistic: NetworkStatistic) -> tuple[int, str]:

@@ -40,6 +40,7 @@ from policygraph.model.queries.measures import MeasureQuery
 from policygraph.model.queries.network_statistics import (
     Clustering,
     DegreeTail,
+    EdgesToGroups,
     JointDegrees,
     ProjectedDegreeTail,
     ProjectedMixing,
@@ -449,6 +450,13 @@ NETWORKS = [
         Clustering(FRIENDS, 2),
         pg.Epsilon(4),
         attained=Fraction(1, 4),
+    ),
+    Case(
+        "edges to groups, edges",
+        StatisticNoise(),
+        EDGES,
+        EdgesToGroups(FRIENDS, ["x", "x", "y", "y", None]),
+        pg.Epsilon(2),
     ),
     Case("degree counts, nodes", StatisticNoise(), NODES, ProjectedDegreeTail(FRIENDS, 2), pg.Epsilon(2)),
     Case(

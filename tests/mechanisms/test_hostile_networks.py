@@ -19,6 +19,7 @@ from policygraph.mechanisms.statistics import StatisticNoise
 from policygraph.model.queries.network_statistics import (
     Clustering,
     DegreeTail,
+    EdgesToGroups,
     JointDegrees,
     ProjectedDegreeTail,
     ProjectedMixing,
@@ -418,6 +419,74 @@ def test_clustering_of_six_nodes_with_public_degrees() -> None:
             answers = np.array([statistic.answer(graph) for graph in same])
             change = np.abs(answers[:, None, :] - answers[None, :, :]).sum(axis=2)
             assert statistic_bound(statistic, policy).power >= int(change[switched].max(initial=0))
+
+
+@pytest.mark.parametrize("others", [False, True])
+@pytest.mark.parametrize("groups", [["x", "y", "z", "x"], ["x", None, None, "y"], {0: "x"}])
+def test_edges_to_groups_are_bounded(groups: object, others: bool) -> None:
+    network = pg.Network(4)
+    if others and groups == ["x", "y", "z", "x"]:
+        with pytest.raises(pg.InputError, match="no node has a count"):
+            EdgesToGroups(network, groups, others=True)
+        return
+    statistic = EdgesToGroups(network, groups, others=others)
+    assert pg.queries.from_spec(network, statistic.to_spec()) == statistic
+    pairs, own = oracle.all_pairs(4, False), statistic.groups
+    for graph in oracle.graphs(4, False):
+        edges = {frozenset(pair) for pair, there in zip(pairs, graph, strict=True) if there}
+        wanted = [
+            sum(frozenset((u, v)) in edges for v in range(4) if own[v] == name)
+            for u in range(4)
+            if not others or own[u] is None
+            for name in statistic.names
+        ]
+        assert statistic.answer(graph).tolist() == wanted
+    found = {}
+    for name, policy in {
+        "edge": pg.Policy(network),
+        "some": pg.Policy(network, constraints=[pg.Degrees([0, 1])]),
+        "all": pg.Policy(network, constraints=[pg.Degrees()]),
+        "markov": pg.Policy(network, constraints=[pg.Degrees()], strength="markov"),
+        "cap": pg.Policy(network, constraints=[pg.Total()], at_most_records=2),
+    }.items():
+        for norm in ("l1", "l2"):
+            bound = statistic_bound(statistic, policy, norm)
+            assert bound.verify().complete
+            found[name, norm] = bound.power
+    ends = 1 if others else 2
+    assert [found["edge", "l1"], found["edge", "l2"]] == [ends, ends]
+    assert [found["markov", "l1"], found["markov", "l2"]] == [4 * ends, 4 * ends]
+
+
+def test_edges_to_groups_of_six_nodes_with_public_degrees() -> None:
+    """Every two graphs that differ by one switch; the bound is attained."""
+    network = pg.Network(6)
+    tables = oracle.graphs(6, False)
+    statistic = EdgesToGroups(network, ["x", "y", "x", "y", "x", "y"])
+    answers = np.array([statistic.answer(graph) for graph in tables])
+    sums = oracle.degree_sums(tables, 6)
+    policy = pg.Policy(network, constraints=[pg.Degrees()], strength="markov")
+    largest_l1 = largest_l2 = 0
+    for degrees in np.unique(np.sort(sums, axis=1), axis=0):
+        chosen = (sums == degrees).all(axis=1)
+        same, own = tables[chosen], answers[chosen]
+        switched = (same[:, None, :] != same[None, :, :]).sum(axis=2) == 4
+        change = np.abs(own[:, None, :] - own[None, :, :])
+        largest_l1 = max(largest_l1, int(change.sum(axis=2)[switched].max(initial=0)))
+        largest_l2 = max(largest_l2, int((change**2).sum(axis=2)[switched].max(initial=0)))
+    assert (largest_l1, largest_l2) == (8, 8)
+    assert statistic_bound(statistic, policy).power == 8
+    assert statistic_bound(statistic, policy, "l2").power == 8
+
+
+def test_edges_to_groups_refuse_what_is_no_group_of_nodes() -> None:
+    network = pg.Network(3)
+    for groups in (["x", "y"], {7: "x"}, {}, [None, None, None]):
+        with pytest.raises(pg.InputError) as caught:
+            EdgesToGroups(network, groups)
+        assert caught.value.code == "query.groups"
+    with pytest.raises(pg.RefusedError):
+        statistic_bound(EdgesToGroups(network, ["x", "x", "y"]), pg.NodePrivacy(network))
 
 
 @pytest.mark.parametrize("nodes", [3, 4, 5])

@@ -6,7 +6,7 @@ For the curator, or for public networks: what it prints of the original is as pr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,8 @@ class GraphComparison:
     ----------
     values
         For each graph, the original first, its statistics by name.
+    published
+        Errors that others publish for the same network, by name of the method and of the statistic.
 
     Examples
     --------
@@ -49,11 +51,12 @@ class GraphComparison:
     """
 
     values: dict[str, dict[str, float]]
+    published: dict[str, dict[str, float]] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
-        """The graphs that are compared with the original."""
-        return list(self.values)[1:]
+        """The graphs that are compared with the original, and the methods whose errors are published."""
+        return [*list(self.values)[1:], *self.published]
 
     def errors(self, name: str) -> dict[str, float]:
         """How far a graph is from the original.
@@ -61,6 +64,10 @@ class GraphComparison:
         Relative errors of edges, triangles, transitivity, mean clustering, mean path length and modularity; the difference of assortativity; for
         degrees the largest difference of the shares of nodes with at most so many edges; for communities one minus the normalised mutual information.
         """
+        if name in self.published:
+            return {
+                key: self.published[name].get(key, float("nan")) for key in (*RELATIVE, *ABSOLUTE, *DISTANCES)
+            }
         original, other = next(iter(self.values.values())), self.values[name]
         found = {}
         for key in (*RELATIVE, *ABSOLUTE, *DISTANCES):
@@ -77,7 +84,11 @@ class GraphComparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain form: values and errors by graph."""
-        return {"values": self.values, "errors": {name: self.errors(name) for name in self.names}}
+        errors = {
+            name: {key: None if value != value else value for key, value in self.errors(name).items()}
+            for name in self.names
+        }
+        return {"values": self.values, "errors": errors}
 
     def __str__(self) -> str:
         columns = [*RELATIVE, *ABSOLUTE, *DISTANCES]
@@ -94,7 +105,7 @@ class GraphComparison:
             found = self.errors(name)
             lines.append(
                 name.ljust(width)
-                + "".join(f"{found[c]:.3f}".rjust(w) for c, w in zip(columns, widths, strict=True))
+                + "".join(_figure(found[c]).rjust(w) for c, w in zip(columns, widths, strict=True))
             )
         lines.append(
             "relative errors; assortativity: difference; degrees, communities: distances from 0 to 1"
@@ -119,9 +130,9 @@ class GraphComparison:
         figure = blank(10, 1.4 + 3 * (0.5 + 0.3 * len(self.names)), target)
         found = [self.errors(name) for name in self.names]
         for at, (axes, column) in enumerate(zip(figure.subplots(3, 3).flat, columns, strict=True)):
-            sizes = [min(each[column], 10.0) for each in found]
+            sizes = [0.0 if each[column] != each[column] else min(each[column], 10.0) for each in found]
             bars = axes.barh([label(name, 30) for name in self.names], sizes, color=MARK)
-            axes.bar_label(bars, [f"{each[column]:.3f}" for each in found], padding=3, fontsize=8)
+            axes.bar_label(bars, [_figure(each[column]) for each in found], padding=3, fontsize=8)
             axes.invert_yaxis()
             axes.set_xlim(0, 1.3 * max(sizes) if max(sizes, default=0) > 0 else 1)
             axes.set_title(column, fontsize=10, color=SOFT)
@@ -136,8 +147,18 @@ class GraphComparison:
         return keep(figure, target)
 
 
+def _figure(value: float) -> str:
+    """A number, or nothing where none is published."""
+    return "" if value != value else f"{value:.3f}"
+
+
 def compare_graphs(
-    original: Any, graphs: Mapping[str, Any], *, model: bool = False, seed: int = 0
+    original: Any,
+    graphs: Mapping[str, Any],
+    *,
+    model: bool = False,
+    published: Mapping[str, Mapping[str, float]] | None = None,
+    seed: int = 0,
 ) -> GraphComparison:
     """Compare graphs with the original they were made from: counts, degrees, triangles, paths, communities.
 
@@ -149,13 +170,15 @@ def compare_graphs(
         Others on the same nodes, by name: networkx graphs or synthetic ones.
     model
         Whether to add a random graph with the degrees of the original and nothing else.
+    published
+        Errors that others publish for this network, by name of the method and of the statistic, to stand beside these.
     seed
         Seed of the nodes from which paths are measured, of the search for communities and of that random graph.
 
     Raises
     ------
     InputError
-        When a graph is directed, has loops, or is on other nodes.
+        When a graph is directed, has loops, or is on other nodes; or a published error is of something that is not compared.
 
     Notes
     -----
@@ -165,6 +188,21 @@ def compare_graphs(
     import networkx
 
     nodes = list(original.nodes)
+    listed = {name: dict(errors) for name, errors in (published or {}).items()}
+    known = (*RELATIVE, *ABSOLUTE, *DISTANCES)
+    for name, errors in listed.items():
+        if name in ("original", MODEL, *graphs):
+            raise InputError(
+                f"published errors of {name!r}: that is the name of a graph: expected another one.",
+                code="networks.published",
+                value=name,
+            )
+        if wrong := set(errors) - set(known):
+            raise InputError(
+                f"published errors of {name!r}: {min(wrong)!r} is not compared: expected some of {', '.join(known)}.",
+                code="networks.published",
+                value=name,
+            )
     made = {"original": original, **{name: _graph(graph) for name, graph in graphs.items()}}
     if model:
         network = Network(nodes)
@@ -201,7 +239,7 @@ def compare_graphs(
             "degrees": float(np.abs(_shares(degree, len(nodes)) - shares).max(initial=0.0)),
             "communities": 1 - _mutual(np.array(truth), np.array(own)),
         }
-    return GraphComparison(values)
+    return GraphComparison(values, listed)
 
 
 def _graph(graph: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -173,7 +174,7 @@ class Degrees(Constraint):
         nodes, equals = _together(nodes, equals)
         if not isinstance(nodes, (str, list)):
             raise InputError(
-                f"degrees = {nodes!r}: expected a list of nodes or 'all'.",
+                f"degrees = {reprlib.repr(nodes)}: expected a list of nodes or 'all'.",
                 code="constraint.degrees",
                 value=nodes,
             )
@@ -188,7 +189,7 @@ class Degrees(Constraint):
         listed: tuple[Label, ...] | str = nodes if isinstance(nodes, str) else tuple(nodes)
         if not isinstance(listed, str) and (not listed or len(set(listed)) != len(listed)):
             raise InputError(
-                f"degrees = {list(listed)!r}: expected at least one node, each once.",
+                f"degrees = {reprlib.repr(listed)}: expected at least one node, each once. Values go into equals=, in the order of the nodes.",
                 code="constraint.degrees",
             )
         object.__setattr__(self, "nodes", listed)

@@ -14,6 +14,7 @@ from policygraph.model.queries.measures import MeasureQuery, averages, sums
 from policygraph.model.queries.network_statistics import (
     Clustering,
     DegreeTail,
+    EdgesToGroups,
     JointDegrees,
     ProjectedDegreeTail,
     ProjectedMixing,
@@ -35,6 +36,7 @@ __all__ = [
     "Clustering",
     "CuboidQuery",
     "DegreeTail",
+    "EdgesToGroups",
     "JointDegrees",
     "LinkedQuery",
     "MatrixQuery",

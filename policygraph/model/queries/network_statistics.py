@@ -1,4 +1,4 @@
-"""Numbers of a network that are not linear in its edges. Owns :class:`NetworkStatistic`: degrees, wedges, triangles, clustering, joint degrees, projections.
+"""Numbers of a network that are not linear in its edges. Owns :class:`NetworkStatistic`: degrees, wedges, triangles, clustering, joint degrees, edges to groups, projections.
 
 They are released with bounds of their own (``sensitivity.statistics``), never with the sensitivity of a linear query: asking for
 columns is refused. With public degrees joint degrees are linear: ``queries.mixing(network, degrees)``.
@@ -561,6 +561,101 @@ class JointDegrees(NetworkStatistic):
         return {"statistic": "joint degrees", "largest": self.largest}
 
 
+class EdgesToGroups(NetworkStatistic):
+    """How many edges each node has to each of some groups of nodes.
+
+    Parameters
+    ----------
+    domain
+        An undirected simple network.
+    groups
+        The group of each node: a list in node order, or a mapping from node to group. Nodes that the mapping leaves out, or with None, are in no group: edges
+        to them are not counted.
+    others
+        Whether only nodes in no group have counts; one edge then changes one count, not two.
+
+    Examples
+    --------
+    >>> EdgesToGroups(Network(3), ["x", "x", "y"]).answer([1, 0, 1]).tolist()
+    [1, 0, 1, 1, 1, 0]
+    >>> EdgesToGroups(Network(3), {0: "x"}, others=True).answer([1, 0, 1]).tolist()
+    [1, 0]
+
+    Notes
+    -----
+    The groups have to be public, or found in what was released (``docs/explanation/proofs/networks.md``, Theorem 15).
+    """
+
+    simple_only = True
+
+    def __init__(
+        self,
+        domain: Network,
+        groups: Sequence[Label | None] | Mapping[Any, Label | None],
+        *,
+        others: bool = False,
+    ) -> None:
+        super().__init__(domain)
+        if isinstance(groups, Mapping):
+            named = {str(node): group for node, group in groups.items()}
+            if extra := set(named) - {str(node) for node in domain.nodes}:
+                raise InputError(
+                    f"groups: {min(extra)!r} is not a node of {domain!r}: expected groups of its nodes.",
+                    code="query.groups",
+                )
+            listed = [named.get(str(node)) for node in domain.nodes]
+        else:
+            listed = list(groups)
+        if len(listed) != domain.order:
+            raise InputError(
+                f"{len(listed)} groups for {domain.order} nodes: expected one for each node, None for those in no group.",
+                code="query.groups",
+                value=len(listed),
+            )
+        self.groups: tuple[Label | None, ...] = tuple(listed)
+        self.names: tuple[Label, ...] = tuple(dict.fromkeys(g for g in self.groups if g is not None))
+        self.others = bool(others)
+        at = {name: position for position, name in enumerate(self.names)}
+        self.codes: Ints = np.array([-1 if g is None else at[g] for g in self.groups], dtype=np.int64)
+        own = self.codes < 0 if self.others else np.ones(domain.order, dtype=np.bool_)
+        self.counted: Ints = np.flatnonzero(own)
+        if not self.names or not len(self.counted):
+            raise InputError(
+                "groups: no node has a count: expected a node in a group, and with others=True one in none.",
+                code="query.groups",
+            )
+        self._row: Ints = np.full(domain.order, -1, dtype=np.int64)
+        self._row[self.counted] = np.arange(len(self.counted))
+
+    @property
+    def ends(self) -> int:
+        """How many counts one edge can change."""
+        return 1 if self.others else 2
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return (Part("edges to groups", ("node", "group"), len(self.counted) * len(self.names)),)
+
+    def part_labels(self, part: int) -> list[Any]:
+        k = len(self.names)
+        nodes = np.array([self.domain.nodes[v] for v in self.counted.tolist()], dtype=object)
+        return [np.repeat(nodes, k), np.tile(np.array(self.names, dtype=object), len(nodes))]
+
+    def of_edges(self, tail: Ints, head: Ints, times: Ints) -> Ints:
+        out = np.zeros(self.height, dtype=np.int64)
+        for one, other in ((tail, head), (head, tail)):
+            row, group = self._row[one], self.codes[other]
+            there = (row >= 0) & (group >= 0)
+            np.add.at(out, row[there] * len(self.names) + group[there], times[there])
+        return out
+
+    def to_spec(self) -> dict[str, Any]:
+        return {"statistic": "edges to groups", "groups": list(self.groups), "others": self.others}
+
+    def __repr__(self) -> str:
+        return f"EdgesToGroups({len(self.names)} groups of {self.domain!r})"
+
+
 def statistic_from_spec(domain: Network, spec: dict[str, Any]) -> NetworkStatistic:
     """Make a statistic from its plain form (the inverse of ``to_spec``).
 
@@ -576,6 +671,8 @@ def statistic_from_spec(domain: Network, spec: dict[str, Any]) -> NetworkStatist
         return ProjectedDegreeTail(domain, spec["cap"])
     if kind == "projected mixing":
         return ProjectedMixing(domain, spec["groups"], spec["caps"])
+    if kind == "edges to groups":
+        return EdgesToGroups(domain, spec["groups"], others=spec.get("others", False))
     if kind == "joint degrees":
         return JointDegrees(domain, spec.get("largest", 0))
     if kind == "clustering":
@@ -583,7 +680,7 @@ def statistic_from_spec(domain: Network, spec: dict[str, Any]) -> NetworkStatist
     if kind in ("wedges", "triangles"):
         return Wedges(domain) if kind == "wedges" else Triangles(domain)
     raise InputError(
-        f"statistic {kind!r}: expected clustering, degree tail, joint degrees, projected degree tail, projected mixing, wedges or triangles.",
+        f"statistic {kind!r}: expected clustering, degree tail, edges to groups, joint degrees, projected degree tail, projected mixing, wedges or triangles.",
         code="query.spec",
         value=kind,
     )
