@@ -17,6 +17,7 @@ from policygraph.curator.ledger import Ledger
 from policygraph.curator.noise import Rng, SecureRng
 from policygraph.curator.releasing import perform
 from policygraph.curator.requests import Request
+from policygraph.effort import SECOND
 from policygraph.errors import BudgetError, InputError
 from policygraph.estimation.networks import (
     Approached,
@@ -97,6 +98,8 @@ NOISE_SHARE = 50
 """Noise on the counts between classes of degrees may be one part in so many of all edges."""
 NODE_SHARE = 20
 """Under node privacy, noise on the numbers of nodes by degree may be one part in so many of all nodes."""
+CHOOSING = SECOND
+"""Work on each sensitivity while it is chosen what to release; the releases have the usual work."""
 USELESS = 0.5
 """Transitivity and mean clustering are between 0 and 1: with an expected error from here on they are not worth a part of the loss."""
 UNIFORM = 1 / sqrt(12)
@@ -452,7 +455,7 @@ def _unit_error(power: float, loss: Loss) -> float:
 
 
 def _power(query: MixingQuery, policy: Policy, loss: Loss) -> float:
-    found = float(proved(query, policy, loss.norm).power)
+    found = float(proved(query, policy, loss.norm, work=CHOOSING).power)
     return found if loss.norm == "l1" else sqrt(found)
 
 
