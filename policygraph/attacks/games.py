@@ -20,7 +20,7 @@ from policygraph.curator.gate import check, histogram, sample
 from policygraph.curator.noise import SeededRng
 from policygraph.distributions.enclosure import exp_neg
 from policygraph.distributions.integers import DiscreteGaussian
-from policygraph.distributions.noise import LAPLACE
+from policygraph.distributions.noise import GAUSSIAN, LAPLACE
 from policygraph.errors import InputError, RefusedError
 from policygraph.exact import Exact, as_fraction
 from policygraph.mechanisms.base import Calibrated
@@ -488,21 +488,23 @@ def discriminant(
     if isinstance(k, bool) or not isinstance(k, int) or k < 2:
         raise InputError(f"k={k!r}: expected a whole number >= 2.", code="attacks.k", value=k)
     if isinstance(ready, TableNoise):
-        return _listed(channel(ready, tables), k, tails=False)
+        return _listed(channel(ready, tables), k)
     if tables is not None:
+        noisy_numbers(ready)  # refuses other mechanisms
         reach = min(MOST_LISTED, ceil(6 * ready.noise.parameter))
-        return _listed(_channel(ready, tables, beyond=reach), k, tails=True)
+        return _listed(_channel(ready, tables, beyond=reach), k, ready.noise.distribution)
     return _spaced(ready, k, records)
 
 
-def _listed(told: Channel, k: int, *, tails: bool) -> Discriminant:
-    """Over listed tables and outputs: all choices while they are few, otherwise shares by linear programs, or the likeliest table for each output.
+def _listed(told: Channel, k: int, distribution: str = "") -> Discriminant:
+    """Over listed tables and outputs, the last ones being the tails of a noise where one is named: all choices while they are few, otherwise shares by linear programs, or the likeliest table for each output.
 
     Notes
     -----
     For any weights w_i >= 0 of sum 1 the discriminant of k data sets is at most the sum over the outputs of max_i w_i P_i(output): the smallest of k numbers is at most their mean with these
     weights, and each output is in one set only. It is what wins the game with this prior. The program's dual solution has the best weights; whatever they are, the bound holds. The tails of
-    a noisy number stand for many outputs, which can be shared: to try all ways with the tail in one piece would bound nothing.
+    a noisy number stand for many outputs, which can be shared: to try all ways with the tail in one piece would bound nothing. All outputs in a tail of Laplace noise have the same
+    odds, so that the largest term is the same for all; in a tail of Gaussian noise, which has next to no weight, it is at most the sum of all terms.
     """
     n, outputs = len(told.tables), len(told.outputs)
     if n < k:
@@ -510,7 +512,9 @@ def _listed(told: Channel, k: int, *, tails: bool) -> Discriminant:
     upper = _pairwise(told, k)
     best: tuple[int, tuple[int, ...], tuple[int, ...]] = (-1, (), ())
     largest = 0
-    few = not tails and comb(n, k) * (k**outputs if outputs < 40 else MOST_SEARCHED + 1) <= MOST_SEARCHED
+    few = (
+        not distribution and comb(n, k) * (k**outputs if outputs < 40 else MOST_SEARCHED + 1) <= MOST_SEARCHED
+    )
     every = comb(n, k) <= MOST_SEARCHED
     choices = list(combinations(range(n), k)) if every else [_far_apart(told, k)]
     programs = not few and len(choices) * outputs * k <= MOST_SHARED
@@ -518,7 +522,7 @@ def _listed(told: Channel, k: int, *, tails: bool) -> Discriminant:
     for chosen in choices:
         shares = _shares(told, chosen, whole=few)
         if programs:
-            owners, bound = _best_shares(told, chosen, tails=tails)
+            owners, bound = _best_shares(told, chosen, distribution)
             shares = [*shares, owners]
             bounds.append(bound)
         for owners in shares:
@@ -571,7 +575,9 @@ def _shares(told: Channel, chosen: tuple[int, ...], *, whole: bool) -> Any:
     yield tuple(owners)
 
 
-def _best_shares(told: Channel, chosen: tuple[int, ...], *, tails: bool) -> tuple[tuple[int, ...], Fraction]:
+def _best_shares(
+    told: Channel, chosen: tuple[int, ...], distribution: str
+) -> tuple[tuple[int, ...], Fraction]:
     """Who gets which output by a linear program, outputs that it divides going to who holds most of them, and the least given more where that helps; and a bound for all ways, by its dual solution."""
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
@@ -599,7 +605,7 @@ def _best_shares(told: Channel, chosen: tuple[int, ...], *, tails: bool) -> tupl
     tried = [[Fraction(1)] * k, [Fraction(float(w)) for w in duals]]
     tried.append([Fraction(float(w)).limit_denominator(1000) for w in duals])
     return owners, min(
-        _weighted(told, chosen, [w / sum(weights) for w in weights], tails)
+        _weighted(told, chosen, [w / sum(weights) for w in weights], distribution)
         for weights in tried
         if any(weights)
     )
@@ -622,12 +628,13 @@ def _moved(p: npt.NDArray[np.float64], owners: Any) -> tuple[int, ...]:
     return tuple(owners.tolist())
 
 
-def _weighted(told: Channel, chosen: tuple[int, ...], weights: list[Fraction], tails: bool) -> Fraction:
-    """Sum over the outputs of the largest weighted probability; of a whole tail the sum of all, in which the odds may change."""
+def _weighted(told: Channel, chosen: tuple[int, ...], weights: list[Fraction], distribution: str) -> Fraction:
+    """Sum over the outputs of the largest weighted probability; of a tail of Gaussian noise the sum of all, because the odds change in it."""
     total = Fraction(0)
     for o, output in enumerate(told.outputs):
         each = [w * told.highs[table][o] for w, table in zip(weights, chosen, strict=True)]
-        total += sum(each) if tails and output in ("below", "above") else max(each)
+        tail = distribution == GAUSSIAN and output in ("below", "above")
+        total += sum(each) if tail else max(each)
     return min(Fraction(1), total / (1 << BITS))
 
 

@@ -260,6 +260,8 @@ def sparse() -> object:
         (lambda r: discriminant(r, 1, records=5), "attacks.k"),
         (lambda r: discriminant(r, 3), "attacks.k"),
         (lambda r: discriminant(r, 3, tables=[[0, 1], [1, 0]]), "attacks.k"),
+        (lambda r: discriminant(sparse(), 2, tables=[[1, 0], [0, 1]]), "attacks.mechanism"),
+        (lambda r: discriminant(sparse(), 2, records=5), "attacks.mechanism"),
         (lambda r: free_lunch_bound(-1, 2), "attacks.k"),
         (lambda r: group_epsilon(1, 0), "attacks.k"),
         (lambda r: game(r, [[0, 1]], [1, 2]), "attacks.prior"),
