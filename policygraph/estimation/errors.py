@@ -26,6 +26,8 @@ SAMPLES, MOST_RUNS, FEWEST_RUNS = 20_000, 200, 2
 MOST_STRATA, IN_STRATUM = 8, 64
 """Values of similar size share what is simulated: at most so many strata, of at least so many values."""
 TINY = 1e-12
+HIDDEN = 1.645
+"""Standard errors that an excess which noise hides is given, where a published value may be much smoother than the truth: a normal variable exceeds its mean by more in 5 % of all cases."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,13 @@ def bounded(seen: Seen) -> Errors:
     return Errors(np.hypot(seen.values - seen.unbiased, seen.deviation), seen.reach, "bound")
 
 
-def simulated(seen: Seen, runs: Iterable[tuple[Floats, Floats]], truth: Floats | None = None) -> Errors:
+def simulated(
+    seen: Seen,
+    runs: Iterable[tuple[Floats, Floats]],
+    truth: Floats | None = None,
+    *,
+    smooth: bool = False,
+) -> Errors:
     """Errors from runs of the estimator on noise that was drawn again around the published values.
 
     Parameters
@@ -130,13 +138,16 @@ def simulated(seen: Seen, runs: Iterable[tuple[Floats, Floats]], truth: Floats |
         Of each run the published and the unbiased values.
     truth
         What the runs were drawn around; the published values by default.
+    smooth
+        Whether published values may be far smoother than the truth, as means over pieces and levels are. Simulation around them says next to nothing then, and ranges allow for all roughness that the noise may hide.
 
     Notes
     -----
     Values of similar size, in deviations of the unbiased estimates, form a stratum. Its range is the proved one times the factor that covers 98 % of the
     simulated errors of the stratum; the factor 1 is proved, and is never exceeded. Published values may be smoother than the truth, so that simulation around
     them errs too little. What it misses shows in the distances of published and unbiased values: by the identity (p - t)^2 = (p - u)^2 - (u - t)^2 + 2 (p - t)(u - t)
-    the mean squared error of a stratum is the simulated one plus what the observed mean of (p - u)^2 exceeds the simulated mean of it by; ranges take the part of that beyond its own standard error.
+    the mean squared error of a stratum is the simulated one plus what the observed mean of (p - u)^2 exceeds the simulated mean of it by; ranges take the part of that beyond its own standard error,
+    and of smooth values all that noise may hide of it: 1.645 standard errors more than is seen.
     """
     scale = np.where(seen.deviation > 0, seen.deviation, 1.0)
     cuts = _cuts(seen.values / scale)
@@ -145,6 +156,7 @@ def simulated(seen: Seen, runs: Iterable[tuple[Floats, Floats]], truth: Floats |
     centre = seen.values if truth is None else truth
     errors, apart, counted = np.zeros(strata), np.zeros(strata), np.zeros(strata)
     ratios: list[list[Floats]] = [[] for _ in range(strata)]
+    means: list[float] = []
     for values, unbiased in runs:
         place = np.searchsorted(cuts, values / scale)
         off, reach = np.abs(values - centre), seen.again(values, unbiased).reach
@@ -152,8 +164,11 @@ def simulated(seen: Seen, runs: Iterable[tuple[Floats, Floats]], truth: Floats |
         for stratum in range(strata):
             ratios[stratum].append(share[place == stratum])
         errors += np.bincount(place, (off / scale) ** 2, strata)
-        apart += np.bincount(place, ((values - unbiased) / scale) ** 2, strata)
-        counted += np.bincount(place, minlength=strata)
+        away = np.bincount(place, ((values - unbiased) / scale) ** 2, strata)
+        here = np.bincount(place, minlength=strata)
+        means.append(float(away.sum() / max(1, len(values))))
+        apart += away
+        counted += here
     factors = np.array([_factor(np.concatenate(each)) if each else 1.0 for each in ratios])
     inside = np.maximum(np.bincount(mine, minlength=strata), 1)
     distances = ((seen.values - seen.unbiased) / scale) ** 2
@@ -162,8 +177,13 @@ def simulated(seen: Seen, runs: Iterable[tuple[Floats, Floats]], truth: Floats |
     plain = errors / np.maximum(counted, 1)
     excess = observed - apart / np.maximum(counted, 1)
     deviation = seen.deviation * np.sqrt(plain + np.maximum(excess, 0.0))[mine]
-    sure = plain + np.maximum(excess - np.sqrt(np.maximum(spread, 0.0) / inside), 0.0)
-    factors = np.minimum(factors * np.sqrt(sure / np.maximum(plain, TINY)), 1.0)
+    unsure = np.sqrt(np.maximum(spread, 0.0) / inside)
+    margin = HIDDEN * np.sqrt(_shared(means, distances)) * unsure if smooth else -unsure
+    sure = plain + np.maximum(excess + margin, 0.0)
+    if not smooth:
+        # The excess of smooth values is not shaped like the little that simulation finds: two deviations of both together cover it.
+        factors = factors * np.sqrt(sure / np.maximum(plain, TINY))
+    factors = np.minimum(factors, 1.0)
     bound = seen.reach
     within = np.minimum(bound, np.maximum(factors[mine] * bound, 2 * seen.deviation * np.sqrt(sure)[mine]))
     return Errors(deviation, within, "simulated")
@@ -176,6 +196,19 @@ def _cuts(sizes: Floats) -> Floats:
         return np.zeros(0)
     made: Floats = np.unique(np.quantile(sizes, np.arange(1, count) / count, method="lower"))
     return made
+
+
+def _shared(means: list[float], distances: Floats) -> float:
+    """How often as large the variance of a mean of squared distances is as if all were independent: of cells with noise on edges at most twice, of answers that share much noise as often as runs show.
+
+    Notes
+    -----
+    The noise of an edge e enters two cells, whose squares have a covariance of at most k_e = Var(Z_e^2), and the square of a cell has a variance of at least the sum of k_e over its edges. So the covariances add at most the sum of all variances.
+    """
+    single = float(np.var(distances)) / max(1, len(distances))
+    if len(means) < 2 or single <= 0:
+        return 2.0
+    return max(2.0, float(np.var(means, ddof=1)) / single)
 
 
 def _factor(ratios: Floats) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from policygraph.estimation.errors import LEVEL, Seen, bounded, runs_for, simulated
+from policygraph.estimation.errors import LEVEL, Seen, _shared, bounded, runs_for, simulated
 
 SIGMA = 10.0
 
@@ -52,6 +52,44 @@ def test_simulated_ranges_cover_and_deviations_are_those_of_the_published_values
     if name not in ("nothing", "sparse"):
         assert np.mean(covered) < 0.995
     assert 0.7 * np.mean(squares) < np.mean(stated) < 1.2 * np.mean(squares) + 0.1 * SIGMA**2
+
+
+def alike(noisy):
+    """The mean of all values: as smooth as can be."""
+    return np.full_like(noisy, noisy.mean())
+
+
+@pytest.mark.parametrize("rough", [0.02, 0.1, 0.2, 0.4, 1.0])
+def test_ranges_of_smooth_values_allow_for_what_noise_hides(rough):
+    """True values differ by a part of the noise that 128 of them show hardly or not: simulation around their mean knows nothing of it."""
+    draws, size = np.random.default_rng(7), 128
+    covered, plainly = [], []
+    for _ in range(30):
+        truth = 500 + SIGMA * rough * draws.normal(size=size)
+        noisy = truth + SIGMA * draws.normal(size=size)
+        values = alike(noisy)
+        seen = Seen.of(values, noisy, SIGMA, 1.96 * SIGMA)
+        again = [values + SIGMA * draws.normal(size=size) for _ in range(20)]
+        runs = [(alike(u), u) for u in again]
+        off = np.abs(values - truth)
+        made = simulated(seen, runs, smooth=True)
+        covered.append(np.mean(off <= made.within_95))
+        plainly.append(np.mean(off <= simulated(seen, runs).within_95))
+        assert np.all(made.within_95 <= seen.reach + 1e-12)
+    assert np.mean(covered) > 0.95
+    if rough in (0.2, 0.4):
+        assert np.mean(plainly) < 0.8
+
+
+def test_values_that_share_their_noise_are_as_uncertain_as_runs_show():
+    """All 100 values have one noise, so that their mean square tells no more than a single one; a few alone count as twice as uncertain as independent ones."""
+    draws = np.random.default_rng(8)
+    runs = [float(draws.normal() ** 2) for _ in range(200)]
+    assert 60 < _shared(runs, draws.normal(size=100) ** 2) < 160
+    assert _shared([1.0], draws.normal(size=100) ** 2) == 2.0
+    assert _shared([1.0, 1.0], np.ones(4)) == 2.0
+    alone = [float(np.mean(draws.normal(size=100) ** 2)) for _ in range(50)]
+    assert 2.0 <= _shared(alone, draws.normal(size=100) ** 2) < 3.0
 
 
 def test_a_bound_holds_whatever_is_published():

@@ -433,7 +433,7 @@ class AdaptiveNoise(Calibrated):
                 )
                 for run in again
             )
-            made = simulated(whole, drawn_values)
+            made = simulated(whole, drawn_values, smooth=True)
             cuts = np.cumsum([seen[place].values.size for place in places])[:-1]
             parts = zip(np.split(made.deviation, cuts), np.split(made.within_95, cuts), strict=True)
             out |= {place: Errors(*pair, made.basis) for place, pair in zip(places, parts, strict=True)}

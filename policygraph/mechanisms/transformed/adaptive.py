@@ -38,6 +38,7 @@ class AdaptiveEdges(EdgeNoise):
     """Independent noise on the edges of a policy graph, and what an adaptive estimate makes of the noisy cells."""
 
     consistent: bool = True
+    smooth = True
 
     def _fitted(self, noisy: Ints) -> Ints:
         return np.stack([adaptive(self.reduction, row, self.noise).cells for row in noisy])

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
 from math import ceil
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -84,6 +84,9 @@ class EdgeNoise(Calibrated):
     reduction: Reduction
     consistent: bool = False
     sensitivity: Sensitivity | None = None
+
+    smooth: ClassVar[bool] = False
+    """Whether published cells may be far smoother than the true ones, so that stated ranges allow for what noise hides."""
 
     @cached_property
     def parameter(self) -> Fraction:
@@ -163,7 +166,8 @@ class EdgeNoise(Calibrated):
         if runs * (self.reduction.width + len(cells)) > MOST_SIMULATED or not self.parameter:
             made = bounded(seen)
         else:
-            made = simulated(seen, self._again(Replay(self.mechanism, points), cells, again, runs))
+            drawn = self._again(Replay(self.mechanism, points), cells, again, runs)
+            made = simulated(seen, drawn, smooth=self.smooth)
         return self._by_part(made)
 
     def _again(
