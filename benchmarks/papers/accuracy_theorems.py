@@ -220,9 +220,10 @@ def plot(values: dict[str, Any]) -> Any:
     axes[0].plot(
         [values["bounds"][n] for n in names], range(1, 5), "r|", markersize=22, label="Theorem 7 or 8, 95 %"
     )
+    axes[0].set_ylim(0.4, 5.3)  # room for the legend, whose mark looks like one of the bounds
     axes[0].set_yticks(range(1, 5), [n.replace(" (", "\n(") for n in names], fontsize=9)
     axes[0].set(xscale="log", xlabel="largest L1 error of a marginal", title="Four linear programs")
-    axes[0].legend(frameon=False)
+    axes[0].legend(frameon=True, loc="upper left", markerscale=0.5)
     t = [float(x) for x in values["chances"]]
     grid = np.linspace(0, 1, 50)
     axes[1].plot(grid, 1 - np.exp(-grid), "r--", label="Corollary 1: at least")

@@ -77,6 +77,7 @@ def run(small: bool) -> Result:
 
 def plot(values: dict[str, Any]) -> Any:
     from matplotlib import pyplot
+    from matplotlib.ticker import NullLocator
 
     figure, axes = pyplot.subplots(1, 2, figsize=(11, 4.5))
     for key, colour in (("top", "tab:red"), ("mean", "tab:blue")):
@@ -95,6 +96,9 @@ def plot(values: dict[str, Any]) -> Any:
             label=f"PMostC, {'largest' if key == 'top' else key}",
         )
     axes[0].set(yscale="log", xlabel="theta_0 / theta'", ylabel="cuboid error at epsilon 1", title="Errors")
+    marks = [50, 100, 200, 400]
+    axes[0].set_yticks(marks, [str(mark) for mark in marks])
+    axes[0].yaxis.set_minor_locator(NullLocator())
     axes[0].legend(frameon=False)
     axes[1].bar(np.array(values["shares"]), values["precise"], 0.06, color="tab:orange")
     axes[1].axhline(256, color="tab:grey", linestyle=":")
