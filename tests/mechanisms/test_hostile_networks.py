@@ -463,7 +463,7 @@ def test_edges_to_groups_of_six_nodes_with_public_degrees() -> None:
     network = pg.Network(6)
     tables = oracle.graphs(6, False)
     statistic = EdgesToGroups(network, ["x", "y", "x", "y", "x", "y"])
-    answers = np.array([statistic.answer(graph) for graph in tables])
+    answers = tables @ np.array([statistic.answer(row) for row in np.eye(15, dtype=np.int64)])
     sums = oracle.degree_sums(tables, 6)
     policy = pg.Policy(network, constraints=[pg.Degrees()], strength="markov")
     largest_l1 = largest_l2 = 0
@@ -477,6 +477,27 @@ def test_edges_to_groups_of_six_nodes_with_public_degrees() -> None:
     assert (largest_l1, largest_l2) == (8, 8)
     assert statistic_bound(statistic, policy).power == 8
     assert statistic_bound(statistic, policy, "l2").power == 8
+
+
+@pytest.mark.parametrize("nodes", [4, 5, 6])
+def test_edges_to_groups_under_every_minimal_move(nodes: int) -> None:
+    """The counts are linear, so that a move changes them alike in every network: all moves, worst case and caps."""
+    network = pg.Network(nodes)
+    pairs = oracle.all_pairs(nodes, False)
+    everything = oracle.neighbour_changes(pairs, [("both", v) for v in range(nodes)])
+    statistics = [
+        EdgesToGroups(network, [v % 2 for v in range(nodes)]),
+        EdgesToGroups(network, [0, 1, 2, *[0] * (nodes - 3)]),
+        EdgesToGroups(network, {0: "x", 1: "y"}, others=True),
+    ]
+    for statistic in statistics:
+        matrix = np.array([statistic.answer(row) for row in np.eye(len(pairs), dtype=np.int64)])
+        for cap in (None, 2, 3):
+            policy = pg.Policy(network, constraints=[pg.Degrees()], at_most_records=cap)
+            chosen = [m for m in everything if cap is None or max(part.bit_count() for part in m) <= cap]
+            change = np.abs(vectors(chosen, len(pairs)) @ matrix)
+            assert statistic_bound(statistic, policy).power >= int(change.sum(axis=1).max())
+            assert statistic_bound(statistic, policy, "l2").power >= int((change**2).sum(axis=1).max())
 
 
 def test_edges_to_groups_refuse_what_is_no_group_of_nodes() -> None:

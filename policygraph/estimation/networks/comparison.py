@@ -237,7 +237,7 @@ def compare_graphs(
             "modularity": networkx.community.modularity(graph, parts) if found.edges else 0.0,
             "assortativity": found.assortativity if np.isfinite(found.assortativity) else 0.0,
             "degrees": float(np.abs(_shares(degree, len(nodes)) - shares).max(initial=0.0)),
-            "communities": 1 - _mutual(np.array(truth), np.array(own)),
+            "communities": max(0.0, 1 - _mutual(np.array(truth), np.array(own))),
         }
     return GraphComparison(values, listed)
 
