@@ -36,7 +36,7 @@ MOST_OUTPUTS = 200_000
 """Most outputs that are listed."""
 MOST_SEARCHED = 20_000
 """Most choices of data sets times ways to share outputs that are tried for an exact discriminant."""
-MOST_SHARED = 100_000
+MOST_SHARED = 400_000
 """Most choices of data sets times outputs for which the best shares are computed by linear programs."""
 MOST_LISTED = 400
 """Most outputs of a noisy number beyond all answers that are shared one by one."""
