@@ -12,6 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from policygraph.ties import figures
+
 PAPERS: Mapping[str, tuple[str, str]] = {
     "exact-cuboids": (
         "Exact cuboids in a noisy data cube",
@@ -126,7 +128,8 @@ def show(value: float | Fraction | int, digits: int = 3) -> str:
     """A number as the page prints it: whole numbers in full, others with some significant digits."""
     if isinstance(value, Fraction) and value.denominator != 1 and value.denominator <= 1000:
         return f"{value.numerator}/{value.denominator}"
-    number = float(value)
+    # What agrees to nine digits is printed alike: the last digits of linear algebra are not the same everywhere.
+    number = figures(float(value))
     if math.isinf(number) or math.isnan(number):
         return str(number)
     # The last bits of a float differ from machine to machine: what lies half-way between two shown numbers must not depend on them.

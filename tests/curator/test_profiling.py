@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policygraph.curator import profiling
-from policygraph.curator.profiling import ColumnProfile, columns_of, encoding_of, profile_columns
+from policygraph.curator.profiling import RARE, ColumnProfile, columns_of, encoding_of, profile_columns
 from policygraph.errors import DataError
 from tests.servers import Postgres
 
@@ -49,11 +49,12 @@ def literal(name: str, values: list[str | None]) -> ColumnProfile:
         tuple(float(numbers[-(-share * len(numbers) // 5) - 1]) for share in range(1, 5)) if numbers else (),
         tuple(listed),
         any(re.fullmatch("0[0-9]+", value) for value in there),
+        tuple(value for value in listed if there.count(value) < RARE),
     )  # fmt: skip
 
 
 @settings(max_examples=60)
-@given(st.lists(st.sampled_from([*TEXTS, None]), min_size=1, max_size=12))
+@given(st.lists(st.sampled_from([*TEXTS, None]), min_size=1, max_size=30))
 def test_a_profile_is_the_literal_one(values: list[str | None]) -> None:
     source, names = columns_of(pa.table({"other": [1] * len(values), "x": pa.array(values, pa.string())}))
     assert names == ["other", "x"]

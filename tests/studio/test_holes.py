@@ -130,13 +130,14 @@ def test_what_a_file_states_needs_no_tick(visitor):
 
 
 class Command:
-    """The command in a process of its own, with a folder for temporary files."""
+    """The command in a process of its own, with a folder for temporary files; without coverage, whose handler of SIGTERM would stay."""
 
     def __init__(self, folder, *arguments, **more):
+        given = {name: value for name, value in os.environ.items() if name != "COVERAGE_PROCESS_START"}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "policygraph", "studio", *arguments],
             cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env={**os.environ, "TMPDIR": str(folder), **more},
+            env={**given, "TMPDIR": str(folder), **more},
         )  # fmt: skip
         self.address = self.process.stdout.readline().strip()
         self.port, self.token = self.address.removeprefix("http://127.0.0.1:").strip("/").split("/")
