@@ -452,12 +452,7 @@ def check_members(book: Ledger, known: Identity, dataset: str | None) -> None:
             code="linked.dataset",
         )
     for source in (both.parent, both.child):
-        try:
-            account = book.account(source.fingerprint())
-        except InputError as cause:
-            if cause.code == "ledger.unknown-dataset":
-                continue
-            raise
+        account = book.account(source.fingerprint())
         if (account.charges or account.limit is not None) and dataset not in (account.name, account.dataset):
             raise InputError(
                 f"one of the linked tables has an account in this ledger already, {account.name or account.dataset!r}: expected dataset={account.name or account.dataset!r}, so that "

@@ -118,6 +118,11 @@ def test_a_proof_of_something_else_is_none() -> None:
         with pytest.raises(pg.RefusedError) as refused:
             pg.release(query, policy, [1] * 9, mechanism=ready, **common)
         assert refused.value.code == "release.proof"
+    # The certificate is of the query and policy, but bounds another distance than the noise hides.
+    ready = Borrowed("borrowed", query, policy, loss, pg.sensitivity(query, policy, norm="l2"))
+    with pytest.raises(pg.RefusedError) as refused:
+        pg.release(query, policy, [1] * 9, mechanism=ready, **common)
+    assert refused.value.code == "release.proof"
 
 
 def test_the_command_refuses_before_any_charge(tmp_path: Path) -> None:

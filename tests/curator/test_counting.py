@@ -22,6 +22,7 @@ from scipy import sparse
 from policygraph.curator import histogram as counts_module
 from policygraph.curator.counting import count_cells, read_data, read_edges
 from policygraph.curator.counting import tables as tables_module
+from policygraph.curator.counting.opening import open_source
 from policygraph.curator.counting.reading import Files, how_read
 from policygraph.curator.counting.text import first_record
 from policygraph.curator.histogram import Histogram
@@ -693,3 +694,11 @@ def test_the_first_record_ends_before_its_line_break(tmp_path: Path, end: bytes)
     path = tmp_path / "people.csv"
     path.write_bytes(b'\r\nsex,"a""\r\nb"' + (end + b"F,1" + end if end else b""))
     assert first_record(str(path), '"') == b'sex,"a""\r\nb"'
+
+
+def test_what_the_engine_cannot_do_in_a_function_is_one_sentence():
+    source = open_source(pa.table({"x": [1, 2]}))
+    assert source.explained(lambda: source.engine.rows("SELECT 1")) == [(1,)]
+    with pytest.raises(DataError) as caught:
+        source.explained(lambda: source.engine.rows("SELECT nothing FROM nowhere"))
+    assert caught.value.code == "data.unreadable"

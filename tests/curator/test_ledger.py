@@ -151,6 +151,9 @@ def test_a_further_policy_is_refused_until_it_is_accepted(ledger):
     assert "only some of them has no guarantee" in str(problem.value)
     ledger.charge(DATA, Q, Epsilon(2), "r2", compose_policies=True)
     ledger.charge(DATA, P, Epsilon(1), "r3")
+    with pytest.raises(BudgetError) as problem:  # one that was accepted accepts no third
+        ledger.charge(DATA, "policy-r", Epsilon(1), "r4")
+    assert problem.value.code == "budget.further-policy"
     assert [entry.composed for entry in ledger.history()] == [False, True, False]
     told = ledger.statement(DATA)
     assert told.per_policy == {P: Epsilon(2), Q: Epsilon(2)}

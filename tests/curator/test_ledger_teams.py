@@ -936,7 +936,15 @@ def test_a_ledger_of_layout_4_on_a_server_is_brought_up_to_date(postgres_server,
     assert (again.spent("people"), again.recorded("r1")) == (Epsilon(1), b"first")
     again.charge("people", P, Epsilon(1), "r2", purpose="more")
     assert Ledger(url).history()[-1].purpose == "more"
+    with place._connected() as db, place._transaction(db, "BEGIN"):
+        place._upgrade(db)  # it waited while another process did it
+    assert Ledger(url).history()[-1].purpose == "more"
     back_to_4("UPDATE datasets SET name = 'others'")
+    assert code_of(Ledger, url) == "ledger.damaged"
+    with place._connected() as db:
+        assert db.execute(f'SELECT version FROM "{place.schema}".layout').fetchone() == (4,)
+        db.execute(f'SET search_path TO "{place.schema}"')
+        db.execute("ALTER TABLE datasets ADD COLUMN more text")
     assert code_of(Ledger, url) == "ledger.damaged"
     with place._connected() as db:
         assert db.execute(f'SELECT version FROM "{place.schema}".layout').fetchone() == (4,)

@@ -380,6 +380,12 @@ def test_linked_tables_do_not_escape_the_accounts_of_their_tables(tmp_path):
     assert [each.charges for each in book.datasets()] == [1]
 
 
+def test_linked_tables_have_no_edges():
+    with pytest.raises(pg.InputError) as refusal:
+        pg.release(QUERY, pg.LinkedUnit(HOMES), TOWN, epsilon=1, edges={"loops": "drop"})
+    assert refusal.value.code == "release.edges"
+
+
 def test_attributes_in_another_order_are_other_tables():
     """Cells are numbered in the order of the attributes: a query over the other order would be published under wrong names."""
     one, two = (

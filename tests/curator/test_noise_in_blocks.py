@@ -361,6 +361,14 @@ def test_what_workers_run_is_what_this_process_runs() -> None:
     assert rows.to_pydict() == held.rows_of_block(part, 0, expected).to_pydict()
 
 
+def test_counts_that_are_not_of_all_records_are_refused() -> None:
+    part, batch = pg.Domain({"a": 3}), {"cell": np.array([2, -1]), "n": np.array([4, 1])}
+    assert held.HeldHere(part, iter([batch]), 4).counts.tolist() == [4]
+    with pytest.raises(DataError) as caught:
+        held.HeldHere(part, iter([batch]), 5)
+    assert caught.value.code == "data.changed"
+
+
 def test_spark_refuses_records_that_changed_and_a_folder_that_is_there(spark: Any, tmp_path: Path) -> None:
     frame = spark.createDataFrame(pa.table({"a": [0, 2, 2]}))
     domain = pg.Domain({"a": 3})

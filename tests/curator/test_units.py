@@ -509,8 +509,37 @@ def test_sums_under_a_unit_need_records_and_values():
     with pytest.raises(pg.DataError) as refusal:
         read(paid_of([("ann", "a", 0, 1)] * 3), query, people(2, graph=line))
     assert refusal.value.code == "unit.too-many"
+    wide = pg.Unit(pg.Policy(pg.Domain({"shop": 1 << 20, "hour": 1 << 20})), "person", 2)
+    with pytest.raises(pg.RefusedError) as refusal:
+        units.sum_units(paid_of([]), wide, PAY)
+    assert refusal.value.code == "unit.too-large"
     assert read(paid_of([("ann", "a", 0, 1)] * 2), query, people(2, graph=line)).sums(["shop"]).tolist() == [
         2,
         0,
         0,
     ]
+
+
+def test_sums_under_a_unit_from_a_text_file(tmp_path):
+    path = tmp_path / "visits.csv"
+    path.write_text("person,shop,hour,pay\nann,a,0,4\nann,b,1,9\nann,b,1,3\nbob,c,0,5\n")
+    policy = people(3)
+    assert units.sum_units(path, policy, PAY).sums(["shop"]).tolist() == [4, 12, 5]
+    path.write_text("person,shop,hour,pay\nann,a,0,4\n,b,1,9\n")
+    with pytest.raises(pg.DataError) as refusal:
+        units.sum_units(path, policy, PAY)
+    assert refusal.value.code == "unit.missing"
+
+
+def test_records_that_are_lost_while_they_are_read_are_noticed(monkeypatch):
+    """The engine says how many records there are, and hands over fewer."""
+    whole = Bounded._arrays
+
+    def fewer(self, *how):
+        names, cells, missing = whole(self, *how)
+        return names, [each[1:] for each in cells], missing
+
+    monkeypatch.setattr(Bounded, "_arrays", lambda self, *how: fewer(self, *how))
+    with pytest.raises(pg.DataError) as refusal:
+        count_units(table_of([("ann", "a", 0), ("bob", "b", 1)]), people())
+    assert refusal.value.code == "data.lost"
