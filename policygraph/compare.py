@@ -17,6 +17,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from policygraph.curator.counting import read_data
+from policygraph.curator.histogram import Histogram
 from policygraph.curator.noise import SeededRng
 from policygraph.errors import InputError, PolicyGraphError, RefusedError
 from policygraph.exact import Exact, show
@@ -26,19 +27,21 @@ from policygraph.mechanisms.base import Calibrated, Floats, Ints, Mechanism
 from policygraph.mechanisms.candidates import STRATEGY_CELLS, PlugIn, candidates
 from policygraph.mechanisms.constrained.mechanism import Confined, FittedNoise
 from policygraph.mechanisms.cube.mechanism import Cube, CubeNoise
+from policygraph.mechanisms.members import OnMembers, calibrated_under, share_of_record
 from policygraph.mechanisms.partitioned.mechanism import PartitionedNoise
 from policygraph.mechanisms.strategy.mechanism import MatrixMechanism
 from policygraph.mechanisms.transformed.adaptive import AdaptiveEdges
 from policygraph.mechanisms.transformed.mechanism import EdgeNoise
+from policygraph.model.grouped import Grouped
 from policygraph.model.loss import Epsilon, Loss, Rho, loss_of
 from policygraph.model.policy import Policy, check_kinds
 from policygraph.model.queries.base import Query
+from policygraph.model.units import Unit
 from policygraph.sensitivity.proofs import CUT_SHORT, shared_proofs
 from policygraph.ties import figures, ranked
 
 Many = list[Any] | tuple[Any, ...]
 """Several losses of one kind."""
-Make = Callable[[Query, Policy, Loss], Calibrated]
 
 LOG_FROM = 50
 """Bars are drawn on a logarithmic scale where the longest is more than so many times the shortest."""
@@ -380,7 +383,7 @@ def _shown(value: float | None, spread: float | None = None) -> str:
 
 
 def standard_methods(
-    query: Query, policy: Policy, loss: Loss, cube: Mapping[str, Any] | None = None
+    query: Query, policy: Policy | Grouped, loss: Loss, cube: Mapping[str, Any] | None = None
 ) -> dict[str, Mechanism]:
     """The methods that are worth a comparison for this kind of query, policy and loss, by their names.
 
@@ -393,6 +396,7 @@ def standard_methods(
     >>> list(standard_methods(pg.queries.identity(domain), pg.Policy(domain), pg.Rho(1)))
     ['every answer', 'edges', 'edges, consistent', 'adaptive', 'cells', 'tree', 'wavelet', 'optimised strategy']
     """
+    policy, loss = _of_records(policy, loss)
     out = {
         each.name: each.mechanism(query, policy, loss)
         for each in candidates()
@@ -401,10 +405,19 @@ def standard_methods(
     return out if cube is None else {**out, "cube": Cube(**cube)}
 
 
+def _of_records(policy: Policy | Grouped, loss: Loss) -> tuple[Policy, Loss]:
+    """The policy and the loss that a mechanism for single records is asked for: under a unit those of one record."""
+    if isinstance(policy, Unit):
+        return policy.records, share_of_record(loss, policy.at_most)
+    if isinstance(policy, Grouped):
+        raise policy.refused()
+    return policy, loss
+
+
 def named_mechanism(
     name: str | None,
     query: Query,
-    policy: Policy,
+    policy: Policy | Grouped,
     loss: Loss,
     cube: Mapping[str, Any] | None = None,
     *,
@@ -429,7 +442,7 @@ def named_mechanism(
     if nonnegative:
         check_alone(name)
         if cube is None:
-            return nonnegative_mechanism(query, policy)
+            return nonnegative_mechanism(query, _of_records(policy, loss)[0])
         return Cube(**{**cube, "nonnegative": cube.get("nonnegative") or True})
     if name is None:
         return "auto" if cube is None else Cube(**cube)
@@ -474,7 +487,7 @@ def _unknown(names: list[str], known: Mapping[str, Mechanism]) -> InputError:
 @overload
 def compare(
     query: Query,
-    policy: Policy,
+    policy: Policy | Grouped,
     loss: Loss | None = None,
     methods: Mapping[str, Mechanism] | Sequence[str] | None = None,
     data: Any = None,
@@ -496,7 +509,7 @@ def compare(
 @overload
 def compare(
     query: Query,
-    policy: Policy,
+    policy: Policy | Grouped,
     loss: None = None,
     methods: Mapping[str, Mechanism] | Sequence[str] | None = None,
     data: Any = None,
@@ -517,7 +530,7 @@ def compare(
 
 def compare(
     query: Query,
-    policy: Policy,
+    policy: Policy | Grouped,
     loss: Loss | None = None,
     methods: Mapping[str, Mechanism] | Sequence[str] | None = None,
     data: Any = None,
@@ -608,7 +621,7 @@ def compare(
             ),
             time_limit,
         )
-    check_kinds(query, policy, released=True)
+    check_kinds(query, policy, released=True, kinds=(Unit,))
     spent = _loss(loss, epsilon, rho, delta)
     tell = progress or (lambda stage: None)
     chosen = _named(methods, standard_methods(query, policy, spent, cube))
@@ -617,9 +630,9 @@ def compare(
     counts = None if data is None else _counts(data, query, policy, columns, edges, engine)
     made, why = [], ""
     with shared_proofs(time_limit) as proofs:
-        for at, (name, make) in enumerate(chosen, 1):
+        for at, (name, mechanism) in enumerate(chosen, 1):
             tell(f"{name} ({at} of {len(chosen)})")
-            row, ready = _row(name, make, query, policy, spent, counts, runs, seed)
+            row, ready = _row(name, mechanism, query, policy, spent, counts, runs, seed)
             made.append(row)
             why = ready.why if name == "auto" and ready is not None else why
     apply = ranked((row for row in made if row.applies), key=lambda row: row.figure)
@@ -664,20 +677,19 @@ def _loss(loss: Any, epsilon: Exact | None, rho: Exact | None, delta: Exact | No
 
 def _named(
     methods: Mapping[str, Mechanism] | Sequence[str] | None, known: dict[str, Mechanism]
-) -> list[tuple[str, Make]]:
+) -> list[tuple[str, Mechanism | None]]:
+    """Names and mechanisms; None is what is chosen."""
     if methods is None:
-        return [*((name, each.calibrate) for name, each in known.items()), ("auto", choose)]
+        return [*known.items(), ("auto", None)]
     if isinstance(methods, Mapping):
         wrong = [name for name, each in methods.items() if not isinstance(each, Mechanism)]
-        found: list[tuple[str, Make]] = [
-            (name, each.calibrate) for name, each in methods.items() if name not in wrong
+        found: list[tuple[str, Mechanism | None]] = [
+            (name, each) for name, each in methods.items() if name not in wrong
         ]
     else:
         names = [methods] if isinstance(methods, str) else list(methods)
         wrong = [name for name in names if name not in known and name != "auto"]
-        found = [
-            (name, choose if name == "auto" else known[name].calibrate) for name in names if name not in wrong
-        ]
+        found = [(name, None if name == "auto" else known[name]) for name in names if name not in wrong]
     if wrong or not found:
         raise _unknown(wrong, known)
     return found
@@ -686,12 +698,15 @@ def _named(
 def _counts(
     data: Any,
     query: Query,
-    policy: Policy,
+    policy: Policy | Grouped,
     columns: Mapping[str, str] | None,
     edges: Mapping[str, str] | None,
     engine: Any,
 ) -> Ints:
-    counts = read_data(data, policy, columns, edges, engine)
+    if isinstance(data, Histogram):
+        counts = data  # of units, so that whoever counted has bounded them
+    else:
+        counts = read_data(data, policy, columns, edges, engine)  # type: ignore[arg-type]
     query.check_domain(counts.domain)
     table = counts.vector()
     policy.check_table(table)
@@ -700,9 +715,9 @@ def _counts(
 
 def _row(
     name: str,
-    make: Make,
+    mechanism: Mechanism | None,
     query: Query,
-    policy: Policy,
+    policy: Policy | Grouped,
     loss: Loss,
     counts: Ints | None,
     runs: int,
@@ -710,10 +725,13 @@ def _row(
 ) -> tuple[Method, Calibrated | None]:
     start = time.perf_counter()
     try:
-        mechanism = getattr(make, "__self__", None)
         if isinstance(mechanism, MatrixMechanism) and query.domain.size > STRATEGY_CELLS:
             raise RefusedError(f"not compared for more than {STRATEGY_CELLS:,} cells", code="compare.cells")
-        ready = make(query, policy, loss)
+        ready = (
+            choose(query, policy, loss)
+            if mechanism is None
+            else calibrated_under(mechanism, query, policy, loss)
+        )
         expected, note = _expected(ready)
         if isinstance(mechanism, PlugIn):
             note = f"{note}; {mechanism.origin}" if note else mechanism.origin
@@ -734,6 +752,10 @@ def _first_sentence(refusal: PolicyGraphError) -> str:
 
 def _expected(ready: Calibrated) -> tuple[float | None, str]:
     """Expected mean squared error of an answer, and what it is."""
+    if isinstance(ready, OnMembers):
+        of_record, note = _expected(ready.inner)
+        share = f"each of {ready.policy.at_most} records of one {ready.policy.column} at {ready.inner.loss}"
+        return of_record, f"{note}; {share}" if note else share
     if isinstance(ready, PartitionedNoise):
         return None, "buckets chosen privately; the error depends on the data"
     if isinstance(ready, AdaptiveEdges):

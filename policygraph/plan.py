@@ -17,6 +17,7 @@ import numpy as np
 from policygraph.errors import InputError, PolicyGraphError, RefusedError
 from policygraph.exact import Exact, as_float, show
 from policygraph.mechanisms import Calibrated, Mechanism, choose
+from policygraph.mechanisms.members import calibrated_under
 from policygraph.model.domain import Network
 from policygraph.model.grouped import Grouped, records_of
 from policygraph.model.linked_units import LinkedUnit
@@ -375,7 +376,7 @@ class _Search:
             self.tell(f"trying epsilon = {show(epsilon)}")
             loss = Epsilon(epsilon)
             ready = (
-                self.mechanism.calibrate(self.query, self.policy, loss)
+                calibrated_under(self.mechanism, self.query, self.policy, loss)
                 if isinstance(self.mechanism, Mechanism)
                 else choose(self.query, self.policy, loss)
             )

@@ -465,6 +465,7 @@ def audit(
     from policygraph.compare import named_mechanism
     from policygraph.curator.noise import SecureRng, SeededRng
     from policygraph.mechanisms import choose
+    from policygraph.mechanisms.members import calibrated_under
     from policygraph.sensitivity.proofs import shared_proofs
 
     loss = loss_option(epsilon, rho, delta, default="1")
@@ -481,7 +482,7 @@ def audit(
         ready = (
             choose(query, read.policy, loss)
             if chosen == "auto"
-            else chosen.calibrate(query, read.policy, loss)
+            else calibrated_under(chosen, query, read.policy, loss)
         )
         report = run(
             ready,

@@ -23,7 +23,7 @@ from policygraph.logs import Field, event, listening, trace
 from policygraph.mechanisms import MeasuredNoise, Mechanism, choose
 from policygraph.mechanisms.additive import for_loss
 from policygraph.mechanisms.base import Calibrated, check_drawable
-from policygraph.mechanisms.members import OnMembers, for_unit
+from policygraph.mechanisms.members import OnMembers, calibrated_under
 from policygraph.model.families import Families
 from policygraph.model.grouped import Grouped
 from policygraph.model.linked_units import LinkedUnit
@@ -44,10 +44,8 @@ def calibrated(
 ) -> Calibrated:
     """A mechanism for a request: the given one, or the one that is expected to be most accurate."""
     check_mechanism(mechanism)
-    if isinstance(mechanism, Mechanism) and isinstance(policy, Unit):
-        return for_unit(mechanism, query, policy, loss)
     if isinstance(mechanism, Mechanism):
-        return mechanism.calibrate(query, policy, loss)
+        return calibrated_under(mechanism, query, policy, loss)
     return mechanism if isinstance(mechanism, Calibrated) else choose(query, policy, loss)
 
 

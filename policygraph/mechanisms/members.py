@@ -16,12 +16,14 @@ import numpy.typing as npt
 from policygraph.distributions.noise import Noise
 from policygraph.mechanisms.additive import Gaussian, Laplace
 from policygraph.mechanisms.base import Calibrated, Floats, Mechanism, check_loss
+from policygraph.model.grouped import Grouped
 from policygraph.model.loss import Epsilon, Loss, Rho
+from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.model.units import Unit
 from policygraph.release.release import Errors, Randomness, Release
 
-__all__ = ["OnMembers", "fits_members", "for_unit", "share_of_record"]
+__all__ = ["OnMembers", "calibrated_under", "fits_members", "for_unit", "share_of_record"]
 
 
 def share_of_record(loss: Loss, members: int) -> Loss:
@@ -44,6 +46,22 @@ def for_unit(mechanism: Mechanism, query: Query, policy: Unit, loss: Loss) -> Ca
         return mechanism.calibrate(query, policy, loss)
     inner = mechanism.calibrate(query, policy.records, share_of_record(loss, policy.at_most))
     return OnMembers(inner, policy, loss)
+
+
+def calibrated_under(mechanism: Mechanism, query: Query, policy: Policy | Grouped, loss: Loss) -> Calibrated:
+    """Calibrate a mechanism under a policy for records, or for units as :func:`for_unit` does.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"shop": 4})
+    >>> query, people = pg.queries.all_ranges(domain), Unit(pg.Policy(domain), "person", 3)
+    >>> print(calibrated_under(pg.MatrixMechanism("tree"), query, people, pg.Epsilon(3)).inner.loss)
+    epsilon = 1
+    """
+    if isinstance(policy, Unit):
+        return for_unit(mechanism, query, policy, loss)
+    return mechanism.calibrate(query, policy, loss)  # type: ignore[arg-type]
 
 
 def fits_members(ready: OnMembers) -> bool:
