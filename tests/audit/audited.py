@@ -552,7 +552,17 @@ UNITS = [
         FEW_CELLS,
         pg.Epsilon(2),
     ),
-    Case("units, runs", Partitioned(), TWO, FEW_CELLS, pg.Epsilon(8), attained=HALF),
+    # So many records that what they lose together shows, although runs attain half of the loss of each.
+    Case(
+        "units, runs",
+        Partitioned(),
+        pg.Unit(FEW_UNBOUNDED, "person", 4),
+        FEW_CELLS,
+        pg.Epsilon(4),
+        2000,
+        2,
+        attained=HALF,
+    ),
     Case(
         "units, tree over cells",
         MatrixMechanism("tree", over="cells", branching=2),
@@ -573,7 +583,7 @@ UNITS = [
     Case(
         "units, exponential",
         Exponential(),
-        pg.Unit(THREE_TOLD, "person", 2),
+        pg.Unit(pg.Policy(THREE, pg.PolicyGraph.line(THREE), [pg.Total(equals=3)]), "person", 3),
         THREE_CELLS,
         pg.Epsilon(2),
         attained=HALF,

@@ -15,7 +15,7 @@ import pytest
 import policygraph
 import policygraph as pg
 from policygraph.audit import audit, exact_check, neighbour_pairs
-from policygraph.mechanisms import Calibrated, Mechanism
+from policygraph.mechanisms import Calibrated, Mechanism, choose
 from policygraph.mechanisms.additive import Additive
 from policygraph.mechanisms.members import OnMembers
 from policygraph.mechanisms.partitioned.mechanism import PartitionedNoise
@@ -49,6 +49,36 @@ def test_sound_mechanisms_pass_and_the_audit_has_power(case):
         assert again.passed, f"{report}\nagain: {again}"
     # A pass says something only if the same audit refutes that half of the noise would do.
     report = audit(**given, loss=case.boast(), samples=case.samples, source=pg.SeededRng("boast"))
+    assert not report.passed, str(report)
+
+
+UNITS = [case for case in MECHANISMS if isinstance(case.policy, pg.Unit)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", UNITS, ids=[case.name for case in UNITS])
+def test_a_mechanism_that_spends_the_whole_loss_on_each_record_of_a_unit_is_caught(case):
+    """The mechanism for single records on tables that differ in a whole unit: every case shows that the share of a record matters."""
+    pairs = case.subject(case.ready())["pairs"]
+    records = case.policy.records
+    whole = (
+        choose(case.query, records, case.loss)
+        if case.mechanism is None
+        else case.mechanism.calibrate(case.query, records, case.loss)
+    )
+
+    def runs(table, n, rng):
+        return noisy_many(whole, table, n, rng)
+
+    report = audit(
+        runs,
+        case.policy,
+        pairs=pairs,
+        loss=case.loss,
+        samples=case.samples,
+        batch=True,
+        source=pg.SeededRng(0),
+    )
     assert not report.passed, str(report)
 
 
