@@ -35,7 +35,7 @@ from policygraph.model.loss import Epsilon, Loss, Rho
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.cuboids import CuboidQuery, SetQuery
-from policygraph.model.units import Unit
+from policygraph.model.units import Unit, other_terms
 from policygraph.release.release import Basis, Errors, Randomness, Release, Table, scaled, share_of
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.linked import member_loss, member_words
@@ -515,9 +515,19 @@ def _members(ready: Calibrated) -> list[str]:
 
 def _priced(ready: Calibrated, policy: LinkedUnit) -> dict[str, Any]:
     """What a release says of a unit of linked tables: its loss, and that of a single row that belongs to it."""
-    spec = {**policy.unit_spec(), "loss": ready.loss.to_json()}
+    spec = {
+        **policy.unit_spec(),
+        "loss": ready.loss.to_json(),
+        "loss_in_other_terms": other_terms(ready.loss),
+    }
     single = None if ready.sensitivity is None else member_loss(ready.sensitivity, ready.loss)
-    return spec if single is None else {**spec, "loss_of_one_member": single.to_json()}
+    if single is None:
+        return spec
+    return {
+        **spec,
+        "loss_of_one_member": single.to_json(),
+        "loss_of_one_member_in_other_terms": other_terms(single),
+    }
 
 
 def answers_of(ready: Calibrated, outputs: Any) -> npt.NDArray[Any]:

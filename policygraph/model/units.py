@@ -6,6 +6,7 @@ The definitions and theorems are in ``docs/explanation/proofs/units.md``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -23,7 +24,7 @@ from policygraph.model.linked_units import LinkedUnit
 from policygraph.model.loss import Epsilon, Loss
 from policygraph.model.policy import Policy, Verdict
 
-__all__ = ["Unit", "any_policy", "steps_between"]
+__all__ = ["Unit", "any_policy", "other_terms", "steps_between"]
 
 MOST_CELLS = 1_000_000
 """Most cells for which it is looked up whether every edge keeps the public facts."""
@@ -33,6 +34,8 @@ FORMS = {
     "tables": {"tables", "totals"},
 }
 """What the plain form of a unit or of families may have, by what tells them apart."""
+DELTA = Fraction(1, 10**6)
+"""At which a loss in rho is said in epsilon as well."""
 MOST_EDGES = 200_000
 """Most edges of a policy graph among which the changes of one unit are looked for."""
 
@@ -287,12 +290,15 @@ class Unit(Grouped):
 
     def priced(self, loss: Loss) -> dict[str, Any]:
         """What a release says of the unit: its bounds and loss, and those of a larger one by how many units it has."""
-        spec = {**self.unit_spec(), "loss": loss.to_json()}
+        spec = {**self.unit_spec(), "loss": loss.to_json(), "loss_in_other_terms": other_terms(loss)}
         if self.within is None:
             return spec
-        power = 1 if isinstance(loss, Epsilon) else 2
-        several = {str(n): type(loss)(loss.value * n**power).to_json() for n in (2, 3, 5)}
-        return {**spec, "loss_of_several": several}
+        several = {str(n): loss.for_group(n) for n in (2, 3, 5)}
+        return {
+            **spec,
+            "loss_of_several": {n: each.to_json() for n, each in several.items()},
+            "loss_of_several_in_other_terms": {n: other_terms(each) for n, each in several.items()},
+        }
 
     def check_table(self, table: Any) -> None:
         """Raise when a vector of counts does not fit the domain or the published values."""
@@ -370,12 +376,28 @@ class Unit(Grouped):
             return None
 
 
+def other_terms(loss: Loss) -> dict[str, str]:
+    """What a loss implies in the other kind: rho for an epsilon; for a rho, from which no pure epsilon follows, epsilon with delta.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> other_terms(pg.Epsilon(1))
+    {'kind': 'rho', 'value': '1/2'}
+    >>> other_terms(pg.Rho("1/2"))
+    {'kind': 'epsilon-delta', 'epsilon': '522153446959/100000000000', 'delta': '1/1000000'}
+    """
+    if isinstance(loss, Epsilon):
+        return loss.to_rho().to_json()
+    return loss.to_epsilon_delta(DELTA).to_json()
+
+
 def steps_between(first: Policy | Grouped, second: Policy | Grouped) -> int | None:
-    """The most steps of the second policy between neighbours of the first, over one domain; None where nothing is proved.
+    """The most steps of the second policy between neighbours of the first, over one domain but for two units; None where nothing is proved.
 
     Notes
     -----
-    A unit that vanishes does so under every bound, so that one step leads there under each policy for the same unit without a graph. A release for records counts all
+    A unit that vanishes does so under every bound and over every domain, so that one step leads there under each policy for the same unit without a graph. A release for records counts all
     records of a unit, those beyond its bound as well, and may be of data, or of columns, in which nobody looked at the bound: no number of steps is proved.
 
     Examples
@@ -385,11 +407,12 @@ def steps_between(first: Policy | Grouped, second: Policy | Grouped) -> int | No
     >>> steps_between(five, two), steps_between(records, five), steps_between(five, records)
     (1, 2, None)
     """
-    if isinstance(first, Families) or isinstance(second, Families) or first.unknown != second.unknown:
-        return None
     if isinstance(first, Unit) and isinstance(second, Unit):
+        # Whatever is counted of a unit, and whatever is left out before: it vanishes, and nothing else changes.
         plain = first.records.graph is None and second.records.graph is None
         return 1 if plain and first.column == second.column and not first.system.sums else None
+    if isinstance(first, Families) or isinstance(second, Families) or first.unknown != second.unknown:
+        return None
     if isinstance(second, Unit):
         if not isinstance(first, Policy) or not _plain(first) or second.system.constraints:
             return None

@@ -177,6 +177,10 @@ def test_a_release_says_what_a_unit_and_a_single_person_lose(tmp_path):
     alone = pg.queries.linked(HOMES, [("dwellings", ["area"]), ("persons", ["age"])])
     squared = pg.release(alone, policy, TOWN, rho=1, rng=pg.SeededRng(1))
     assert squared.record["unit"]["loss_of_one_member"] == pg.Rho("2/5").to_json()
+    assert (
+        squared.record["unit"]["loss_of_one_member_in_other_terms"]
+        == pg.Rho("2/5").to_epsilon_delta("1e-6").to_json()
+    )
     # The same request is on record, whatever order the tables are given in; another loss is another one.
     again = pg.release(
         QUERY,

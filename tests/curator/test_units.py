@@ -13,8 +13,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import csv
 
 import policygraph as pg
+from policygraph.cli.app import run
+from policygraph.compare import named_mechanism
 from policygraph.curator.counting import units
 from policygraph.curator.counting.units import Bounded, count_units
 from policygraph.curator.requests import count_part, read
@@ -26,6 +29,14 @@ from tests.broken import units as broken
 from tests.oracles import units as oracle
 
 SHOPS = pg.Domain({"shop": ["a", "b", "c"], "hour": 2})
+HOMES = pg.LinkedUnit(
+    pg.LinkedTables(
+        {
+            "dwellings": {"key": "id", "attributes": {"area": 2}},
+            "persons": {"in": "dwellings", "foreign_key": "home", "at_most": 2, "attributes": {"age": 2}},
+        }
+    )
+)
 VISITS = st.lists(
     st.tuples(
         st.sampled_from(["ann", "Ann", "bob", "é", "e\u0301"]),
@@ -239,6 +250,8 @@ def test_a_release_tells_the_unit_and_nothing_of_what_was_left_out(tmp_path, cap
     assert record["unit"] == {
         "column": "person", "at_most": 3, "per_cell": 1, "within": "home", "loss": {"kind": "epsilon", "value": "1"},
         "loss_of_several": {str(n): {"kind": "epsilon", "value": str(n)} for n in (2, 3, 5)},
+        "loss_in_other_terms": {"kind": "rho", "value": "1/2"},
+        "loss_of_several_in_other_terms": {"2": {"kind": "rho", "value": "2"}, "3": {"kind": "rho", "value": "9/2"}, "5": {"kind": "rho", "value": "25/2"}},
     }  # fmt: skip
     assert (record["certificate"]["unit"], record["certificate"]["at_most"]) == ("person", 3)
     assert any("A home of n persons" in line for line in record["stages"])
@@ -275,6 +288,80 @@ def test_every_mechanism_runs_under_a_unit_at_the_loss_of_its_records(name, tmp_
         )
 
 
+PEOPLE = """
+[domain]
+shop = ["a", "b", "c"]
+hour = 2
+[data]
+unknown = "drop"
+[unit]
+column = "person"
+at_most = 3
+per_cell = 1
+[[release]]
+cuboid = ["shop", "hour"]
+"""
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        ["--mechanism", "tree"],
+        ["--mechanism", "partition"],
+        ["--mechanism", "every answer"],
+        ["--nonnegative"],
+    ],
+)
+def test_the_command_takes_mechanisms_by_name_under_a_unit(how, tmp_path, capsys):
+    file, data, ledger = tmp_path / "people.toml", tmp_path / "visits.csv", tmp_path / "budget.db"
+    file.write_text(PEOPLE)
+    csv.write_csv(table_of(ROWS), data)
+    where = ["--data", str(data), "--out", str(tmp_path / "out"), "--ledger", str(ledger)]
+    assert run(["release", str(file), *where, "--epsilon", "3", *how]) == 0
+    [account] = pg.Ledger(ledger).datasets()
+    assert account.spent == pg.Epsilon(3)
+    record = json.loads((tmp_path / "out" / "release.json").read_text())
+    assert record["unit"]["at_most"] == 3
+    if how[-1] != "every answer":
+        assert "each of 3 records at epsilon = 1" in " ".join(record["stages"])
+    if how[0] == "--mechanism":
+        assert run(["audit", str(file), *how, "--samples", "1000", "--pairs", "1", "--seed", "1"]) == 0
+        assert run(["plan", str(file), *how, "--error", "100", "--brief"]) == 0
+
+
+def test_comparisons_under_a_unit_are_at_the_loss_of_its_records(tmp_path, capsys):
+    query, unit = pg.queries.identity(SHOPS), people(3, 1)
+    found = pg.compare(query, unit, rho="0.09")
+    assert found.best.name == "every answer"
+    assert found["every answer"].expected == pytest.approx(
+        3 / 0.18, rel=0.01
+    )  # by the certificate of the unit
+    records = pg.compare(query, unit.records, rho="0.01", methods=["cells", "wavelet", "tree"])
+    for name in ("cells", "wavelet", "tree"):
+        assert found[name].expected == records[name].expected
+        assert "each of 3 records of one person at rho = 0.01" in found[name].note
+    seen = pg.compare(
+        query, unit, rho="0.09", methods=["every answer", "adaptive"], data=table_of(ROWS), runs=2
+    )
+    assert {method.name for method in seen.methods if method.measured is not None} == {
+        "every answer",
+        "adaptive",
+    }
+    with pytest.raises(pg.InputError) as refusal:
+        pg.compare(query, unit, rho="0.09", data=[1, 2, 3, 4, 5, 6])
+    assert refusal.value.code == "unit.counts"
+    for policy in (pg.Families(unit.records, 2), HOMES):
+        with pytest.raises(pg.RefusedError):
+            pg.compare(query, policy, rho=1)
+        with pytest.raises(pg.RefusedError):
+            named_mechanism("cells", query, policy, pg.Rho(1))
+    file, data = tmp_path / "people.toml", tmp_path / "visits.csv"
+    file.write_text(PEOPLE)
+    csv.write_csv(table_of(ROWS), data)
+    assert run(["compare", str(file), "--rho", "0.09", "--data", str(data), "--runs", "2"]) == 0
+    assert "each of 3 records of one person at rho = 0.01" in capsys.readouterr().out
+
+
 def test_nonnegative_counts_under_a_unit():
     made = pg.release(pg.queries.identity(SHOPS), people(3), table_of(ROWS), epsilon=2, nonnegative=True)
     assert min(made.values()) >= 0
@@ -288,7 +375,7 @@ def test_a_mechanism_for_records_at_another_loss_is_refused():
     assert refusal.value.code == "unit.records"
     for wrong in (
         lambda: pg.MatrixMechanism().calibrate(query, unit, pg.Epsilon(1)),
-        lambda: pg.compare(query, unit, pg.Epsilon(1)),
+        lambda: unit.moves(),
         lambda: unit.graph,
     ):
         with pytest.raises(pg.RefusedError) as refusal:
@@ -316,6 +403,21 @@ def test_charges_under_other_bounds_of_one_unit_add_up_and_those_of_records_are_
     assert refusal.value.code == "budget.further-policy"
 
 
+def test_charges_about_other_attributes_of_one_unit_add_up(tmp_path):
+    """A unit vanishes from all that is counted of it; of records, and of other units, nothing is proved."""
+    ledger, both = tmp_path / "budget.db", table_of(ROWS).append_column("age", pa.array([1, 2] * 200))
+    ages = pg.Policy(pg.Domain({"age": 3}))
+    pg.release(pg.queries.identity(SHOPS), people(2), both, epsilon=1, ledger=ledger)
+    pg.release(pg.queries.identity(ages.domain), pg.Unit(ages, "person", 3), both, epsilon=2, ledger=ledger)
+    [account] = pg.Ledger(ledger).datasets()
+    assert account.spent == pg.Epsilon(3)
+    line = pg.Policy(ages.domain, pg.PolicyGraph.line(ages.domain))
+    for policy in (ages, pg.Unit(ages, "shop", 2), pg.Unit(line, "person", 20)):
+        with pytest.raises(pg.BudgetError) as refusal:
+            pg.release(pg.queries.identity(ages.domain), policy, both, epsilon=1, ledger=ledger)
+        assert refusal.value.code == "budget.further-policy"
+
+
 def test_steps_between_policies():
     records, line = pg.Policy(SHOPS), pg.PolicyGraph.product(SHOPS, {"shop": "line"})
     open_, full = (
@@ -325,6 +427,9 @@ def test_steps_between_policies():
     held = pg.Unit(pg.Policy(SHOPS, line), "person", 5)
     assert steps_between(open_, pg.Unit(records, "person", 2, 1)) == 1
     assert steps_between(open_, pg.Unit(records, "household", 9)) is None
+    other = pg.Policy(pg.Domain({"age": 9}), unknown="drop")
+    assert steps_between(open_, pg.Unit(other, "person", 2)) == 1
+    assert steps_between(open_, pg.Unit(other, "household", 2)) is None
     assert (steps_between(records, open_), steps_between(open_, records)) == (2, None)
     assert (steps_between(records, full), steps_between(records, held)) == (1, None)
     assert (steps_between(held, held.records), steps_between(held, open_)) == (None, None)

@@ -287,14 +287,17 @@ def stretch_between(policy: str, description: str, other: str, other_description
     Notes
     -----
     Proved for policies without public facts, caps and strengths on tables of records over one domain, its attributes in one order, with records outside of
-    it treated alike: the record that changes walks along the other graph, and every table on the way is allowed. For units see ``units.md``, Theorem 7.
+    it treated alike: the record that changes walks along the other graph, and every table on the way is allowed. For units, those over different domains included, see
+    ``units.md``, Theorem 7.
     """
-    from policygraph.model.units import any_policy, steps_between
+    from policygraph.model.units import Unit, any_policy, steps_between
 
     try:
-        if not same_cells(description, other_description):
-            return None
         first, second = (any_policy(json.loads(text)) for text in (description, other_description))
+        if not same_cells(description, other_description) and not (
+            isinstance(first, Unit) and isinstance(second, Unit)
+        ):
+            return None
         known = (first.fingerprint, second.fingerprint) == (policy, other)
         return steps_between(first, second) if known else None
     except (PolicyGraphError, LookupError, TypeError, ValueError, AttributeError):
