@@ -417,7 +417,7 @@ def _knowledge(policy: Policy | Grouped) -> str:
 
 def _in_words(fact: Constraint, domain: AnyDomain) -> str:
     """A fact for people who do not know the words of the field."""
-    if isinstance(fact, Total):
+    if isinstance(fact, Total) or (isinstance(fact, Cuboid) and not fact.names):
         return f"the exact number of {'edges' if isinstance(domain, Network) else 'records'}"
     if isinstance(fact, Cuboid):
         *first, last = fact.names

@@ -92,6 +92,13 @@ def test_counts_that_are_equal_or_rounded_are_seen_and_chance_is_not() -> None:
     assert not unstated_facts(policy, Histogram.from_vector(domain, np.zeros(24, dtype=np.int64)))
 
 
+def test_a_table_without_attributes_is_the_number_of_records() -> None:
+    domain = pg.Domain({"sex": ["F", "M"]})
+    policy = pg.Policy(domain, constraints=[pg.Cuboid(equals=[60])])
+    said = str(pg.attack(pg.queries.identity(domain), policy, 1))
+    assert said.startswith("What somebody learns who knows: the exact number of records\n")
+
+
 def test_regular_networks_are_seen() -> None:
     network = pg.Network(12)
     policy = pg.Policy(network, constraints=[pg.Total()])
