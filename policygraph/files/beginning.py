@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,11 @@ from policygraph.curator.counting.source import Source
 from policygraph.curator.profiling import RARE, columns_of, each_once, encoding_of, profile_columns
 from policygraph.errors import InputError
 from policygraph.files.proposal import Attribute, Proposal, decide, fitted, may_count, propose
-from policygraph.files.sheets import SheetError, read_head
+from policygraph.files.sheets import SheetError, read_head, summed
 
 SOME = 8
 """Labels that a sentence shows."""
+TEXTS = (".csv", ".tsv", ".txt")
 
 
 def rare(attribute: Attribute) -> str:
@@ -51,6 +52,11 @@ def warnings(attributes: Sequence[Attribute], policy: str) -> list[str]:
     return said
 
 
+def _encoding(file: str) -> str | None:
+    """Encoding to declare for a text file that is here; None for UTF-8, and for files of other kinds."""
+    return encoding_of(file) if suffix_of(file) in TEXTS and os.path.isfile(file) else None
+
+
 @dataclass
 class Beginning:
     """A data file that is looked at, column by column.
@@ -65,6 +71,10 @@ class Beginning:
         Its columns.
     attributes
         What was decided about the columns that were looked at, in order.
+    stated
+        Published tables, as the policy file names them, and the attributes of each.
+    encodings
+        Encodings of those that are not UTF-8.
     """
 
     data: str
@@ -74,12 +84,12 @@ class Beginning:
     attributes: list[Attribute] = field(default_factory=list)
     counts: list[str] = field(default_factory=list)
     stated: dict[str, list[str]] = field(default_factory=dict)
+    encodings: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, data: str, reading: dict[str, Any]) -> Beginning:
         """Open a file; the encoding of a text file is found out where nothing is declared."""
-        text = suffix_of(data) in (".csv", ".tsv", ".txt") and os.path.isfile(data)
-        if text and "encoding" not in reading and (found := encoding_of(data)) is not None:
+        if "encoding" not in reading and (found := _encoding(data)) is not None:
             reading = {**reading, "encoding": found}
         source, names = columns_of(Files(data, **reading))
         return cls(data, reading, source, names)
@@ -115,17 +125,47 @@ class Beginning:
         place = {each.name: at for at, each in enumerate(self.attributes)}
         for file in files:
             try:
-                for name, labels in read_head(file, list(place)).items():
+                named, encoding = Path(os.path.relpath(file, folder)).as_posix(), _encoding(file)
+                for name, labels in read_head(file, list(place), encoding).items():
                     self.attributes[place[name]] = fitted(
                         self.attributes[place[name]], labels, Path(file).name
                     )
-                    self.stated.setdefault(Path(os.path.relpath(file, folder)).as_posix(), []).append(name)
+                    self.stated.setdefault(named, []).append(name)
+                self.encodings.pop(named, None)
+                if encoding is not None:
+                    self.encodings[named] = encoding
             except (SheetError, ValueError) as cause:
                 raise InputError(
                     f"{file}: {str(cause).removeprefix(f'{file}: ').rstrip('.')}. Correct the file, or state the table in the policy file by hand.",
                     code="init.published",
                     value=file,
                 ) from cause
+
+    def without(self, used: Sequence[str], folder: Path) -> tuple[Beginning, dict[str, str]]:
+        """The same for fewer attributes, and the files to write into the folder for it.
+
+        A published table that has an attribute which is left out is still published: what it says of the other attributes is stated in its place.
+        """
+        kept = replace(
+            self,
+            attributes=[
+                Attribute(each.name, "it is not wanted") if each.used and each.name not in used else each
+                for each in self.attributes
+            ],
+            stated={file: names for file, names in self.stated.items() if set(names) <= set(used)},
+        )
+        written: dict[str, str] = {}
+        for file, names in self.stated.items():
+            left = [name for name in names if name in used]
+            if file in kept.stated or left in kept.stated.values():
+                continue
+            part = f"part-{len(written) + 1}.csv"
+            try:
+                written[part] = summed(str(folder / file), names, left, self.encodings.get(file))
+            except SheetError as cause:
+                raise InputError(str(cause), code="init.published", value=file) from cause
+            kept.stated[part] = left
+        return kept, written
 
     def propose(self, **choices: Any) -> Proposal:
         """Write the policy file."""
@@ -135,6 +175,7 @@ class Beginning:
                 data=Path(self.data).name,
                 reading=self.reading,
                 published=self.stated,
+                encodings=self.encodings,
                 **choices,
             )
         except ValueError as cause:

@@ -334,6 +334,7 @@ def propose(
     data: str,
     reading: Mapping[str, Any] | None = None,
     published: Mapping[str, Sequence[str]] | None = None,
+    encodings: Mapping[str, str] | None = None,
     command: str = "policygraph init",
     public: Sequence[str] = (),
     whole: bool = False,
@@ -350,6 +351,8 @@ def propose(
         What is to be declared about the files.
     published
         Files of published tables, as the policy file names them, and the attributes of each.
+    encodings
+        Encodings of those of these files that are not UTF-8.
     command
         What made it, for its first line.
     public
@@ -417,7 +420,7 @@ def propose(
             lines.append(f"{key} = {{labels = {_text(file)}{also}}}  # {mark}{each.why}, in {file}")
     lines += _left_out(attributes)
     lines += _neighbours(used, stated=bool(published or public))
-    lines += _public(used, published or {}, public)
+    lines += _public(used, published or {}, public, encodings or {})
     lines += _releases(used, whole=whole)
     lines += _data(used, reading or {})
     return Proposal("\n".join(lines) + "\n", lists, tuple(attributes))
@@ -458,13 +461,19 @@ def _neighbours(used: Sequence[Attribute], *, stated: bool) -> list[str]:
 
 
 def _public(
-    used: Sequence[Attribute], published: Mapping[str, Sequence[str]], public: Sequence[str] = ()
+    used: Sequence[Attribute],
+    published: Mapping[str, Sequence[str]],
+    public: Sequence[str],
+    encodings: Mapping[str, str],
 ) -> list[str]:
     if published or public:
         out = ["", "# Exact tables that are published already: what they give away is counted in."]
         for file, names in published.items():
             listed = ", ".join(_text(name) for name in names)
-            out += ["[[public]]", f"cuboid = [{listed}]", f"equals = {_text(file)}"]
+            value = _text(file)
+            if file in encodings:
+                value = f"{{file = {value}, encoding = {_text(encodings[file])}}}"
+            out += ["[[public]]", f"cuboid = [{listed}]", f"equals = {value}"]
         for name in public:
             out += ["[[public]]", f"cuboid = [{_text(name)}]"]
         return out

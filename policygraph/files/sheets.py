@@ -1,4 +1,4 @@
-"""Files that a policy file names: lists of labels and published tables. Owns ``read_labels``, ``read_published`` and ``read_head``.
+"""Files that a policy file names: lists of labels and published tables. Owns ``read_labels``, ``read_published``, ``read_head`` and ``summed``.
 
 Both are public, and small enough to be read here. The policy holds what they say, not where they are: a file that moves changes no fingerprint.
 """
@@ -8,7 +8,9 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +75,7 @@ def _rows(given: Mapping[str, Any], key: str, folder: Path) -> tuple[list[str] |
     return names, rows[1:]
 
 
-def read_head(file: str, columns: Sequence[str]) -> dict[str, list[str]]:
+def read_head(file: str, columns: Sequence[str], encoding: str | None = None) -> dict[str, list[str]]:
     """Attributes of a published table and their labels, each once and in the order of the file.
 
     Parameters
@@ -82,13 +84,16 @@ def read_head(file: str, columns: Sequence[str]) -> dict[str, list[str]]:
         A CSV or Excel file.
     columns
         Names that attributes may have; what is left is the column of counts.
+    encoding
+        Encoding of a text file; None for UTF-8.
 
     Raises
     ------
     SheetError
         For a file that cannot be read, has no such column, or more than one that may be the counts.
     """
-    names, rows = _rows({"file": file}, "file", Path())
+    given = {"file": file} if encoding is None else {"file": file, "encoding": encoding}
+    names, rows = _rows(given, "file", Path())
     found = [name for name in names or () if name in columns and name != COUNT]
     rest = [name for name in names or () if name not in found]
     if not found or (len(rest) != 1 and COUNT not in rest):
@@ -97,6 +102,48 @@ def read_head(file: str, columns: Sequence[str]) -> dict[str, list[str]]:
         )
     place = [(name, (names or []).index(name)) for name in found]
     return {name: list(dict.fromkeys(_key(row[at]) for row in rows)) for name, at in place}
+
+
+def summed(file: str, columns: Sequence[str], kept: Sequence[str], encoding: str | None = None) -> str:
+    """A published table added up over the attributes that are not kept, as the text of a CSV file.
+
+    What is published of all attributes is published of some: leaving out an attribute leaves these sums public.
+
+    Parameters
+    ----------
+    file
+        A CSV or Excel file, such as :func:`read_head` reads.
+    columns
+        The attributes of the table.
+    kept
+        Those that stay, in order; without any it is the total.
+    encoding
+        Encoding of a text file; None for UTF-8.
+
+    Raises
+    ------
+    SheetError
+        For a cell that is missing or there twice, and counts that are no whole numbers.
+    """
+    given = {"file": file} if encoding is None else {"file": file, "encoding": encoding}
+    names, rows = _rows(given, "file", Path())
+    head = names or []
+    rest = [name for name in head if name not in columns]
+    counts = COUNT if COUNT in rest else rest[0]
+    where, at = _column(file, head, counts), [_column(file, head, name) for name in columns]
+    cells = {tuple(_key(row[column]) for column in at): row[where] for row in rows}
+    if len(cells) != len(rows):
+        raise SheetError(f"{file}: a cell is there twice.")
+    if len(cells) != prod(len(set(labels)) for labels in zip(*cells, strict=True)):
+        raise SheetError(f"{file} has no count for some of its cells: add them.")
+    sums: Counter[tuple[str, ...]] = Counter()
+    for number, (cell, value) in enumerate(cells.items(), 2):
+        sums[tuple(cell[columns.index(name)] for name in kept)] += _count(file, number, counts, value)
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(
+        [[*kept, COUNT], *([*cell, total] for cell, total in sums.items())]
+    )
+    return out.getvalue()
 
 
 def _column(name: str, names: list[str], wanted: str) -> int:

@@ -129,10 +129,10 @@ def reserved(name: str) -> bool:
 
     Examples
     --------
-    >>> reserved("Policy.toml"), reserved("labels-city.csv"), reserved("people.csv")
-    (True, True, False)
+    >>> reserved("Policy.toml"), reserved("labels-city.csv"), reserved("part-1.csv"), reserved("people.csv")
+    (True, True, True, False)
     """
-    return name.lower() == "policy.toml" or name.lower().startswith(("labels-", "release-"))
+    return name.lower() == "policy.toml" or name.lower().startswith(("labels-", "part-", "release-"))
 
 
 class Work:
@@ -209,19 +209,11 @@ class Work:
         with self.lock:
             Epsilon(as_fraction(choice.epsilon, "epsilon"))
             stated = {name for names in begun.stated.values() for name in names}
-            kept = Beginning(begun.data, begun.reading, begun.source, begun.names, list(begun.attributes))
-            kept.stated = {
-                file: names
-                for file, names in begun.stated.items()
-                if all(name in choice.used for name in names)
-            }
-            for at, each in enumerate(kept.attributes):
-                if each.used and each.name not in choice.used:
-                    kept.attributes[at] = type(each)(each.name, "it is not wanted")
+            kept, parts = begun.without(choice.used, self.place)
             public = tuple(name for name in choice.public if name in choice.used and name not in stated)
             proposal = kept.propose(command="policygraph studio", public=public, whole=choice.whole)
             self.beside = (*proposal.lists, *kept.stated)
-            for name, content in {"policy.toml": proposal.text, **proposal.lists}.items():
+            for name, content in {"policy.toml": proposal.text, **proposal.lists, **parts}.items():
                 (self.place / name).write_text(content, encoding="utf-8")
             self.warnings = tuple(warnings(kept.attributes, "policy.toml"))
             self.choice = choice

@@ -297,3 +297,19 @@ def test_a_published_label_for_missing_values_is_not_from_the_data(tmp_path):
     assert main(["init", str(data), "--out", str(out), "--yes", "--published", str(ages)]) == 0
     assert "FROM DATA that" not in out.read_text()
     assert load(out).policy.domain.labels("age") == ("0-17", "18+", "unknown")
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-8"])
+def test_published_tables_may_be_in_the_encoding_of_the_data(tmp_path, encoding):
+    """An office has all its files from one program: each declares its own encoding."""
+    dash = "\u2013" if encoding == "cp1252" else "-"
+    towns = [f"Zürich{dash}Nord", "Genève"]
+    data, out, published = tmp_path / "p.csv", tmp_path / "policy.toml", tmp_path / "towns.csv"
+    rows = "".join(f"{towns[at % 2]};{'yes' if at % 3 else 'no'}\n" for at in range(60))
+    data.write_bytes(f"town;work\n{rows}".encode(encoding))
+    published.write_bytes(f"town;count\n{towns[0]};30\n{towns[1]};30\n".encode(encoding))
+    assert main(["init", str(data), "--out", str(out), "--yes", "--published", str(published)]) == 0
+    assert load(out).policy.domain.labels("town") == tuple(towns)
+    assert (f'encoding = "{encoding}"' in out.read_text()) == (encoding != "utf-8")
+    said = ["release", str(out), "--data", str(data), "--epsilon", "1", "--out", str(tmp_path / "o")]
+    assert main(said) == 0

@@ -393,3 +393,43 @@ def test_pages_that_do_not_exist_and_forms_that_cannot_be_read_lead_back(visitor
     for body in (many + "--x--\r\n", "no form at all"):
         status, _, content = visitor.ask("POST", "/open", body, "multipart/form-data; boundary=x")
         assert (status, b"What was sent cannot be read: " in content) == (400, True)
+
+
+def test_a_published_table_stays_public_for_the_columns_that_are_kept(visitor, tmp_path):
+    """Without one of its columns the table is still published: its sums over that column bind as before."""
+    town = [["north", "south"][number % 2] for number in range(60)]
+    rows = [
+        ("town", "sex", "work"),
+        *((town[k], "FM"[k % 3 > 0], ["yes", "no"][k % 5 < 2]) for k in range(60)),
+    ]
+    data = "".join(",".join(row) + "\r\n" for row in rows).encode("latin-1")
+    table = b"town,sex,count\r\nnorth,F,10\r\nnorth,M,20\r\nsouth,F,10\r\nsouth,M,20\r\n"
+    visitor.open(
+        data,
+        "people.csv",
+        ("towns.csv", table),
+        ("works.csv", b"work,sex,n\r\nno,F,8\r\nno,M,16\r\nyes,F,12\r\nyes,M,24\r\n"),
+    )
+    visitor.read("town", "sex", "work")
+    for used, facts in (
+        (("town", "sex", "work"), {("town", "sex"): [10, 20, 10, 20], ("work", "sex"): [8, 12, 16, 24]}),
+        (("town", "work"), {("town",): [30, 30], ("work",): [24, 36]}),
+        (("town", "sex"), {("town", "sex"): [10, 20, 10, 20], ("sex",): [20, 40]}),
+        (("work",), {(): [60], ("work",): [24, 36]}),
+    ):
+        assert visitor.choose(used)[0] == 200
+        file = visitor.studio.work.file
+        stated = {fact.names: list(fact.equals or ()) for fact in file.policy.constraints}
+        assert stated == facts
+    _, _, content = visitor.ask("GET", "/policy.zip")
+    with zipfile.ZipFile(io.BytesIO(content)) as packed:
+        packed.extractall(tmp_path / "zip")
+    assert pg.load(tmp_path / "zip" / "policy.toml").policy == visitor.studio.work.file.policy
+    for broken, why in (
+        (table[:-12], "no count for some of its cells"),
+        (table + b"south,M,1\r\n", "there twice"),
+    ):
+        visitor.open(data, "people.csv", ("towns.csv", broken))
+        visitor.read("town", "sex", "work")
+        status, text, _ = visitor.choose(("town", "work"))
+        assert (status, why in text) == (400, True)
