@@ -30,6 +30,11 @@
     const places = 1 - Math.floor(Math.log10(Math.abs(value)));
     return (Math.round(value * 10 ** places) / 10 ** places).toLocaleString("en", { maximumFractionDigits: Math.max(0, places) });
   }
+  // A range that the truth is within: rounded up.
+  function reach(value) {
+    const places = 1 - Math.floor(Math.log10(value));
+    return (Math.ceil(value * 10 ** places - 1e-9) / 10 ** places).toLocaleString("en", { maximumFractionDigits: Math.max(0, places) });
+  }
   function nice(low, high, count) {
     const rough = (high - low) / count || 1, power = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 5, 10].map((k) => k * power).find((s) => s >= rough * 0.999);
@@ -53,7 +58,7 @@
     return { ...data, rawColumns: data.columns, columns: data.columns.map(plain), title: plain(data.title), at, lists, sizes, steps, within, code, product: !data.codes, places, count: data.values.length,
       label: (row, k) => lists[k][code(row, k)], raw: (row, k) => raw[k][code(row, k)],
       name: (row) => data.columns.map((column, k) => plain(column) + " " + lists[k][code(row, k)]).join(", "),
-      text: (row) => shown(data.values[row], places) + (within(row) ? " ± " + figure(within(row)) : ", exact") };
+      text: (row) => shown(data.values[row], places) + (within(row) ? " ± " + reach(within(row)) : ", exact") };
   }
 
   // The list of counts: bars with the range of the truth, sorted, searched, downloaded.
@@ -85,7 +90,7 @@
     function line(row) {
       const unsure = table.within(row) && Math.abs(table.values[row]) <= table.within(row);
       const cells = table.columns.map((_, k) => { const text = table.label(row, k); return el("td", { title: text.length > LONG ? text : null }, short(text, LONG)); });
-      cells.push(el("td", { class: "number" }, shown(table.values[row], table.places)), el("td", { class: "number" }, table.within(row) ? "± " + figure(table.within(row)) : "exact"));
+      cells.push(el("td", { class: "number" }, shown(table.values[row], table.places)), el("td", { class: "number" }, table.within(row) ? "± " + reach(table.within(row)) : "exact"));
       if (table.unbiased) cells.push(el("td", { class: "number" }, shown(table.unbiased[row], Math.max(1, table.places))));
       cells.push(el("td", {}, bar(row)));
       return el("tr", { class: unsure ? "unsure" : null }, cells);

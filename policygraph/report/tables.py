@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import floor, log10
+from math import ceil, floor, log10
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,8 @@ OPEN_ROWS, OPEN_TABLES = 400, 6
 """The first tables are shown at once: up to so many rows and tables together."""
 LONG = 60
 """Longest name of an attribute in a title."""
+SLIGHT = 1e-9
+"""What floating-point numbers are off at most when a figure is taken out of them."""
 FINE = 0.01
 """Numbers on the page are rounded to this share of their standard deviation."""
 
@@ -87,17 +89,17 @@ def rows_each(heights: Sequence[int], numbers: int = NUMBERS) -> int:
 
 
 def figure(value: float) -> str:
-    """A stated error for people: two figures, and no more digits than that.
+    """A stated error for people: two figures, rounded up, since the truth is to be within it.
 
     Examples
     --------
-    >>> figure(12.3), figure(0.1234), figure(1234.5), figure(0.0)
-    ('12', '0.12', '1,200', '0')
+    >>> figure(12.3), figure(0.1234), figure(1234.5), figure(1200.0), figure(1.1), figure(0.0)
+    ('13', '0.13', '1,300', '1,200', '1.1', '0')
     """
     if not value or not np.isfinite(value):
         return "0" if not value else "unknown"
-    places = 1 - floor(log10(abs(value)))
-    return f"{round(value, places):,.{max(0, places)}f}"
+    places = 1 - floor(log10(value))
+    return f"{ceil(value * 10.0**places - SLIGHT) / 10.0**places:,.{max(0, places)}f}"
 
 
 def index(release: Release) -> Markup:

@@ -27,6 +27,10 @@ FLAGS = (
 )
 
 
+PATIENCE = 600
+"""Seconds after which a browser that does not answer is given up: a limit for what hangs, not for a slow machine."""
+
+
 @contextmanager
 def chromium(folder: Path, width: int = 1400, height: int = 1000) -> Iterator[Any]:
     """A new browser with a profile of its own; what it downloads goes into the folder."""
@@ -42,6 +46,8 @@ def chromium(folder: Path, width: int = 1400, height: int = 1000) -> Iterator[An
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(DRIVER))
     try:
+        driver.set_page_load_timeout(PATIENCE)
+        driver.set_script_timeout(PATIENCE)
         driver.execute_cdp_cmd(
             "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)}
         )

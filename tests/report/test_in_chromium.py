@@ -6,6 +6,7 @@ import base64
 import csv
 import time
 
+import numpy as np
 import pytest
 
 import policygraph as pg
@@ -54,12 +55,17 @@ def texts(driver, selector):
     return [each.text for each in driver.find_elements("css selector", selector)]
 
 
-def open_table(details):
-    """Open a table; a browser says that it is open, upon which the page draws it, some time after the click."""
+def wait(driver, until):
+    """What a page does upon an event, it does some time after the command that caused it is answered."""
     from selenium.webdriver.support.ui import WebDriverWait
 
+    WebDriverWait(driver, browser.PATIENCE).until(until)
+
+
+def open_table(details):
+    """Open a table; a browser says that it is open, upon which the page draws it, some time after the click."""
     details.find_element("css selector", "summary").click()
-    WebDriverWait(details, 60).until(lambda each: each.get_attribute("data-drawn"))
+    wait(details, lambda each: each.get_attribute("data-drawn"))
 
 
 def numbers(driver, selector):
@@ -73,6 +79,11 @@ def test_tables_are_sorted_searched_and_downloaded(driver, opened, folder):
     rows = "#table-0 tbody tr"
     assert len(texts(driver, rows)) == len(table.values)
     count = f"{rows} td:nth-child(4)"
+    # The truth is within the range that is shown as often as the page says: no range is rounded down.
+    for text, within in zip(
+        texts(driver, f"{rows} td:nth-child(5)"), np.broadcast_to(table.within_95, 12), strict=True
+    ):
+        assert within <= float(text.removeprefix("± ")) < 1.1 * within + 1e-9
     head = driver.find_element("css selector", "#table-0 th:nth-child(4)")
     for order, reverse in (("descending", True), ("ascending", False)):
         head.find_element("css selector", "button").click()
@@ -143,7 +154,7 @@ def test_the_keyboard_is_enough(driver, opened):
     press(Keys.ARROW_DOWN, Keys.ARROW_RIGHT)
     assert driver.switch_to.active_element.get_dom_attribute("href") == "#table-2"
     press(Keys.ENTER)
-    assert driver.find_element("id", "table-2").get_attribute("open")
+    wait(driver, lambda _: driver.find_element("id", "table-2").get_attribute("open"))
     assert driver.switch_to.active_element.tag_name == "summary"
     driver.execute_script("document.querySelector('#graph [data-cell=\"0\"]').focus()")
     before = driver.find_element("id", "steps").text

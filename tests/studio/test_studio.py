@@ -219,7 +219,7 @@ def driver(folder):
         yield made
 
 
-def wait(driver, selector, seconds=120):
+def wait(driver, selector, seconds=browser.PATIENCE):
     from selenium.webdriver.support.ui import WebDriverWait
 
     return WebDriverWait(driver, seconds).until(
