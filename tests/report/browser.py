@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,16 @@ def chromium(folder: Path, width: int = 1400, height: int = 1000) -> Iterator[An
         yield driver
     finally:
         driver.quit()
+
+
+def downloaded(folder: Path, pattern: str, before: Collection[Path] = ()) -> Path:
+    """The file that the browser downloads, once it is whole: until then the browser keeps its name with an empty file."""
+    for _ in range(10 * PATIENCE):
+        for file in folder.glob(pattern):
+            if file not in before and file.stat().st_size:
+                return file
+        time.sleep(0.1)
+    raise AssertionError(f"nothing was downloaded as {pattern}")
 
 
 def size(driver: Any, width: int, height: int = 1000) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import csv
-import time
 
 import numpy as np
 import pytest
@@ -93,11 +92,7 @@ def test_tables_are_sorted_searched_and_downloaded(driver, opened, folder):
     assert len(texts(driver, rows)) == 2
     assert "2 of 12 rows" in texts(driver, "#table-0 .tools")[0]
     driver.find_element("css selector", "#table-0 .download").click()
-    file = folder / "sex-age-work.csv"
-    for _ in range(600):
-        if file.exists():
-            break
-        time.sleep(0.1)
+    file = browser.downloaded(folder, "sex-age-work.csv")
     lines = file.read_text(encoding="utf-8-sig").splitlines()
     assert lines[0] == "sex,age,work,count,within_95"
     assert [float(line.split(",")[3]) for line in lines[1:]] == table.values.tolist()
@@ -129,11 +124,7 @@ def test_odd_labels_are_shown_straight_and_downloaded_as_text(driver, opened, fo
     assert driver.find_element("css selector", first).get_attribute("title") == releases.ODD[5]
     before = set(folder.glob("*.csv"))
     driver.find_element("css selector", "#table-0 .download").click()
-    for _ in range(600):
-        if new := set(folder.glob("*.csv")) - before:
-            break
-        time.sleep(0.1)
-    with open(new.pop(), encoding="utf-8-sig", newline="") as file:
+    with open(browser.downloaded(folder, "*.csv", before), encoding="utf-8-sig", newline="") as file:
         labels = list(dict.fromkeys(row[0] for row in csv.reader(file)))[1:]
     assert labels == [releases.ODD[0], *("'" + label for label in releases.ODD[1:4]), *releases.ODD[4:]]
 

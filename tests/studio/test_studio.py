@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
@@ -233,7 +232,7 @@ def until(driver, said):
     from selenium.webdriver.support.ui import WebDriverWait
 
     gone = (NoSuchElementException, StaleElementReferenceException)
-    return WebDriverWait(driver, 120, ignored_exceptions=gone).until(said)
+    return WebDriverWait(driver, browser.PATIENCE, ignored_exceptions=gone).until(said)
 
 
 def click(driver, selector, then):
@@ -342,11 +341,7 @@ def test_from_the_first_click_to_the_downloaded_report(driver, studio, folder):
 
     for name in ("report.html", "release.csv", "certificate.json"):
         driver.find_element("css selector", f"a[download='{name}']").click()
-        for _ in range(600):
-            if (folder / name).exists():
-                break
-            time.sleep(0.1)
-        assert (folder / name).stat().st_size > 100
+        assert browser.downloaded(folder, name).stat().st_size > 100
     certificate = pg.Sensitivity.from_dict(
         __import__("json").loads((folder / "certificate.json").read_text())
     )
