@@ -245,7 +245,7 @@ class Attack:
             )
             lines += [
                 "",
-                f"Two data sets {same}{apart}, all other records being the same:",
+                f"Two data sets {same}{apart}, all other {_thing(self.policy.domain)}s being the same:",
                 *(f"  one with {shown._show_table(rows)}" for rows in _apart(shown.witness)),
             ]
         if self.known_cells:
@@ -328,7 +328,7 @@ class Attack:
         name = ", ".join(str(label) for label in self.query.cell(self.cell))
         if not deviation:
             return [f"{indent}The count of ({name}) is released as it is."]
-        text = f"{indent}The best linear estimate of the count of ({name}) is off by {_records(deviation)} (standard deviation)"
+        text = f"{indent}The best linear estimate of the count of ({name}) is off by {_records(deviation, self.policy.domain)} (standard deviation)"
         if deviation <= SURE:
             return [f"{text}: rounded, it is the true count in at least 95 of 100 cases."]
         return [f"{text}."]
@@ -385,9 +385,14 @@ class Attack:
             return
         axes.spines[["top", "right", "left"]].set_visible(False)
         axes.set_yticks([])
+        domain = self.policy.domain
         for deviation, colour, text in (
-            (self.policy_deviation, green, f"under this policy: off by {_records(self.policy_deviation)}"),
-            (self.plain_deviation, red, f"plain noise: off by {_records(self.plain_deviation)}"),
+            (
+                self.policy_deviation,
+                green,
+                f"under this policy: off by {_records(self.policy_deviation, domain)}",
+            ),
+            (self.plain_deviation, red, f"plain noise: off by {_records(self.plain_deviation, domain)}"),
         ):
             at = np.linspace(-4, 4, 401) * deviation
             height = np.exp(-0.5 * (at / deviation) ** 2)
@@ -397,7 +402,7 @@ class Attack:
         wide = 3.3 * max(self.plain_deviation, self.policy_deviation)
         axes.set_xlim(-wide, wide)
         axes.set_ylim(0, 1.35)
-        axes.set_xlabel("records off the true count (normal shapes, drawn equally high)")
+        axes.set_xlabel(f"{_thing(domain)}s off the true count (normal shapes, drawn equally high)")
         axes.set_title(f"How well does the attacker know the count\nof ({shorten(name, 60)})?")
         axes.legend(loc="upper right", frameon=False, reverse=True)
 
@@ -418,7 +423,7 @@ def _knowledge(policy: Policy | Grouped) -> str:
 def _in_words(fact: Constraint, domain: AnyDomain) -> str:
     """A fact for people who do not know the words of the field."""
     if isinstance(fact, Total) or (isinstance(fact, Cuboid) and not fact.names):
-        return f"the exact number of {'edges' if isinstance(domain, Network) else 'records'}"
+        return f"the exact number of {_thing(domain)}s"
     if isinstance(fact, Cuboid):
         *first, last = fact.names
         return f"the exact counts by {', '.join(first)}{' and ' if first else ''}{last}"
@@ -461,9 +466,14 @@ def _short(value: float) -> str:
     return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
 
 
-def _records(deviation: float) -> str:
+def _thing(domain: AnyDomain) -> str:
+    """What is counted."""
+    return "edge" if isinstance(domain, Network) else "record"
+
+
+def _records(deviation: float, domain: AnyDomain) -> str:
     text = _short(deviation)
-    return f"{text} {'record' if text == '1' else 'records'}"
+    return f"{text} {_thing(domain)}{'' if text == '1' else 's'}"
 
 
 def _finite(deviation: float | None) -> float | None:
@@ -473,7 +483,7 @@ def _finite(deviation: float | None) -> float | None:
 def _plainly(policy: Policy | Grouped) -> str:
     if records_of(policy).graph is not None:
         return "one record along the policy graph"
-    return f"one {'edge' if isinstance(policy.domain, Network) else 'record'} more or less"
+    return f"one {_thing(policy.domain)} more or less"
 
 
 def attack(
@@ -583,7 +593,13 @@ def best_known_cell(
     open_cells = np.flatnonzero(variances > tiny)
     known = 0 if found.uniform and len(open_cells) else len(variances) - len(open_cells)
     if not len(open_cells):
-        return None, None, None, policy.domain.size, "The facts determine every cell."
+        return (
+            None,
+            None,
+            None,
+            policy.domain.size,
+            "The facts alone determine every cell: whoever knows them knows the table, whatever is released.",
+        )
     cell = int(open_cells[np.argmin(variances[open_cells])])
     plain = sqrt(float(variances[cell]))
     if not isfinite(plain):

@@ -191,3 +191,12 @@ def test_tables_with_stated_counts_are_not_called_further() -> None:
         "the exact counts by a and c",
         "the exact counts by b and c",
     ]
+
+
+def test_a_network_is_told_in_edges(tmp_path: Path) -> None:
+    network = pg.Network(5)
+    found = pg.attack(pg.queries.identity(network), pg.Policy(network, constraints=[pg.Degrees("all")]), 1)
+    assert " edges (standard deviation)" in str(found)
+    assert "record" not in str(found)
+    found.plot(tmp_path / "network.png")
+    assert (tmp_path / "network.png").stat().st_size > 10_000
