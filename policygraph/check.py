@@ -1610,15 +1610,31 @@ def two_margins(problem: Question) -> int:
     return total
 
 
-def binary_margins(problem: Question) -> int:
-    """Three margins without a common attribute, one of two cells: a minimal move is a sequence of valued arcs, which is short."""
+def separate_margins(problem: Question) -> list[int]:
+    """The numbers of cells of three margins without a common attribute, smallest first."""
     need(problem.definition == "induced", "there must be no policy graph")
     margins = problem.margins()
-    sizes = sorted(math.prod(problem.space.sizes[a] for a in margin) for margin in margins)
     apart = sum(map(len, margins)) == len(frozenset().union(*margins))
-    need(len(margins) == 3 and sizes[0] == 2 and apart, "three separate margins, one of them of two cells")
-    pairs = 2 * ((sizes[1] + 1) ** 2 // 4)
-    query = problem.query
+    need(len(margins) == 3 and apart, "three separate margins are needed")
+    return sorted(math.prod(problem.space.sizes[a] for a in margin) for margin in margins)
+
+
+def binary_margins(problem: Question) -> int:
+    """Three margins without a common attribute, one of two cells: a minimal move is a sequence of valued arcs, which is short."""
+    sizes = separate_margins(problem)
+    need(sizes[0] == 2, "a margin of two cells is needed")
+    return _swapped(problem, 2 * ((sizes[1] + 1) ** 2 // 4))
+
+
+def ternary_margins(problem: Question) -> int:
+    """Three margins without a common attribute, two of three cells: 15 swaps are the longest sequence without a smaller zero sum."""
+    need(separate_margins(problem)[:2] == [3, 3], "two margins of three cells are needed")
+    return _swapped(problem, 15)
+
+
+def _swapped(problem: Question, pairs: int) -> int:
+    """What a move of so many pairs of a removed and an added record changes, where the pairs agree on any one of the margins."""
+    margins, query = problem.margins(), problem.query
     if query.tables is not None and query.kinds == ["cuboids"]:
         several = problem.space.several()
         left = [w for axes, w, _ in query.tables if not any(frozenset(axes) & several <= m for m in margins)]
@@ -2315,19 +2331,22 @@ class CellKinds:
         self.answers = [answers[key] for key in groups]
 
     def room(self, at: int) -> int | None:
-        """Most records that a kind can gain."""
-        top = self.problem.space.capacity
+        """Most records that a kind can gain: a cell that holds one edge gains one at most, and so does each cell of a Markov move."""
+        top = 1 if self.problem.strength == "markov" else self.problem.space.capacity
         return None if top is None else top * len(self.members[at])
 
     def value(self, move: Codes) -> int:
         """The most that a minimal move over kinds changes the query; 0 where the policy does not protect it or nothing can make it."""
+        return self.size({at: x for at, x in enumerate(move) if x})
+
+    def size(self, move: Table) -> int:
+        """The same, for amounts by kind."""
         problem = self.problem
-        if any(
-            room is not None and abs(x) > room
-            for x, room in zip(move, map(self.room, range(len(move))), strict=True)
-        ):
-            return 0
-        added, removed = sum(x for x in move if x > 0), -sum(x for x in move if x < 0)
+        for at, x in move.items():
+            room = self.room(at)
+            if room is not None and abs(x) > room:
+                return 0
+        added, removed = sum(x for x in move.values() if x > 0), -sum(x for x in move.values() if x < 0)
         if problem.cap is not None and max(added, removed) > problem.cap:
             return 0
         if problem.strength == "markov" and added + removed > 4:
@@ -2335,12 +2354,11 @@ class CellKinds:
         if self.identity:
             if problem.norm == "l1" or problem.space.capacity == 1 or problem.strength == "markov":
                 return added + removed
-            return sum(x * x for x in move)
+            return sum(x * x for x in move.values())
         rows: Column = {}
-        for x, answer in zip(move, self.answers, strict=True):
-            if x:
-                for row, entry in answer.items():
-                    rows[row] = rows.get(row, 0) + entry * x
+        for at, x in move.items():
+            for row, entry in self.answers[at].items():
+                rows[row] = rows.get(row, 0) + entry * x
         return problem.size(rows)
 
     def exchange(self) -> int:
@@ -2349,6 +2367,79 @@ class CellKinds:
             len(cells) > 1 and column for cells, column in zip(self.members, self.columns, strict=True)
         )
         return 2 if self.identity and some else 0
+
+
+def changes_of_few_records(problem: Question) -> int:
+    """All changes that keep the facts and are within a cap, or as short as Markov moves are: of induced neighbours the minimal ones count.
+
+    A change over cells is one over kinds, with the same answers and no more records (exchanges inside a kind aside).
+    """
+    markov = problem.strength == "markov" and problem.definition == "induced"
+    need(problem.definition != "edges", "public facts are needed")
+    need(markov or problem.cap is not None, "Markov strength or a cap is needed")
+    induced = problem.definition == "induced"
+    need(induced or not problem.query.identity, "beside a graph cells are not told apart by kinds")
+    kinds = CellKinds(problem)
+    n = len(kinds.columns)
+    bottom = problem.graph is None or problem.graph.everywhere or bool(problem.graph.loose)
+    balanced = not bottom or _balanced(kinds.columns)
+    total = min([4] * markov + ([] if problem.cap is None else [2 * problem.cap]))
+    side = min(total // 2 if balanced else total, total if problem.cap is None else problem.cap)
+    need(math.comb(n + side, side) <= 500_000, "too many sets of few records")
+    # sets of records by their public sums, grown from smaller ones
+    groups: list[dict[frozenset[Any], list[Codes]]] = [{frozenset(): [()]}]
+    for _ in range(side):
+        larger: dict[frozenset[Any], list[Codes]] = {}
+        for sums, some in groups[-1].items():
+            for chosen in some:
+                for at in range(chosen[-1] if chosen else 0, n):
+                    made = Counter(dict(sums))
+                    made.update(kinds.columns[at])
+                    Meter.spend(4 + len(made))
+                    key = frozenset((row, x) for row, x in made.items() if x)
+                    larger.setdefault(key, []).append((*chosen, at))
+        groups.append(larger)
+    best = kinds.exchange()
+    for p, q in product(range(1, side + 1), range(side + 1)):
+        if q > p or p + q > total or (balanced and p != q):
+            continue
+        for sums, some in groups[p].items():
+            for into, out in product(some, groups[q].get(sums, ())):
+                Meter.spend(2 + p + q)
+                if not set(into).isdisjoint(out):
+                    continue
+                change = Counter(into)
+                change.subtract(out)
+                value = kinds.size(change)
+                if value > best and not (induced and _falls_apart(kinds.columns, change)):
+                    best = value
+    return best
+
+
+def _balanced(columns: list[Column]) -> bool:
+    """Whether the facts determine the number of records."""
+    rest: dict[Any, Fraction] = dict.fromkeys(range(len(columns)), Fraction(1))
+    for pivot, other in eliminate(list(transposed(dict(enumerate(columns))).values())):
+        if pivot in rest:
+            _subtract(rest, other, rest[pivot])
+    return not rest
+
+
+def _falls_apart(columns: list[Column], change: Table) -> bool:
+    """Whether a smaller part of a change of few records keeps the facts."""
+    ranges = [range(x + 1) if x > 0 else range(x, 1) for x in change.values()]
+    for part in product(*ranges):
+        Meter.spend(1 + len(part))
+        taken = {at: x for at, x in zip(change, part, strict=True) if x}
+        if not taken or taken == change:
+            continue
+        sums: Counter[Any] = Counter()
+        for at, x in taken.items():
+            for key, entry in columns[at].items():
+                sums[key] += x * entry
+        if not any(sums.values()):
+            return True
+    return False
 
 
 def kernel(columns: list[Column]) -> list[list[int]]:
@@ -2522,6 +2613,7 @@ THEOREMS: dict[str, tuple[Callable[[Question], int], str]] = {
     "one-margin": (one_margin, "reductions.md, Theorem 2"),
     "two-margins": (two_margins, "reductions.md, Theorem 3, and cubes.md, Theorem 6"),
     "binary-margins": (binary_margins, "valued-arcs.md, Theorem 2"),
+    "ternary-margins": (ternary_margins, "valued-arcs.md, Theorem 3"),
     "few-records": (few_records, "strengths.md"),
     "determined": (determined, "reductions.md"),
     "open-numbers": (open_numbers, "single-moves.md, Theorem 1"),
@@ -2535,7 +2627,11 @@ THEOREMS: dict[str, tuple[Callable[[Question], int], str]] = {
 """Closed forms by name, with the page of docs/explanation/proofs that proves them."""
 SLOW = ("row-ranges", "determined", "open-numbers", "two-open-numbers", "disjoint-counts")
 """Theorems whose conditions are tested cell by cell, tried after the others."""
-LISTINGS: dict[str, Callable[[Question], int]] = {"edges": every_edge, "record-changes": every_pair}
+LISTINGS: dict[str, Callable[[Question], int]] = {
+    "edges": every_edge,
+    "record-changes": every_pair,
+    "changes-of-few-records": changes_of_few_records,
+}
 KINDS = ("theorem", "listing", "moves", "reduction")
 
 

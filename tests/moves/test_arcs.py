@@ -1,5 +1,7 @@
 """Sequences of valued arcs without a smaller zero sum: the bound, and what attains it, against lists of all of them."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,7 @@ from policygraph.moves.arcs import arc_sequence, longest_arcs
 from policygraph.moves.blowfish.minimal import block_bound, differences, length_bound
 from policygraph.moves.graver.basis import graver_basis
 from policygraph.moves.graver.minimal import is_minimal
+from policygraph.sensitivity.rungs.margins import LONGEST_SWAPS, SWAPS
 from tests.oracles import cycles
 
 
@@ -117,3 +120,83 @@ def test_full_graph_beside_two_margins():
     policy = pg.Policy(domain, pg.PolicyGraph.full(domain), [pg.Cuboid("a"), pg.Cuboid("b")])
     found = pg.sensitivity(queries.identity(domain), policy, effort=SECOND)
     assert found.lower_power <= found.power <= 36
+
+
+def longest_of(first, allowed, useful):
+    """Most vectors of a zero sum without a smaller one that holds a vector; the branching of blowfish-constraints.md, Theorem 2."""
+    best = steps = 0
+    stack = [(first, 1, frozenset(allowed), frozenset([first]))]
+    while stack:
+        total, length, left, parts = stack.pop()
+        steps += 1
+        for vector in useful(total):
+            if vector not in left:
+                continue
+            left -= {vector}
+            if total + vector == 0:
+                best = max(best, length + 1)
+            elif -vector not in parts:
+                grown = parts | {vector} | {part + vector for part in parts}
+                stack.append((total + vector, length + 1, left | {vector}, grown))
+    return best, steps
+
+
+def test_all_swaps_between_three_by_three_cells():
+    """Theorem 3: swaps are numbers to the base 64, with the third coordinate of each half left out."""
+    halves = [(0, 0), (1, -1), (-1, 1), (1, 0), (-1, 0), (0, 1), (0, -1)]
+    vectors = {
+        sum(x * 64**k for k, x in enumerate(one + two)): (one, two)
+        for one in halves
+        for two in halves
+        if one != (0, 0) or two != (0, 0)
+    }
+    assert len(vectors) == 48
+
+    def full(number):
+        coordinates = []
+        for _ in range(4):
+            low = (number + 32) % 64 - 32
+            coordinates.append(low)
+            number = (number - low) // 64
+        a, b, c, d = coordinates
+        return np.array([a, b, -a - b, c, d, -c - d])
+
+    @cache
+    def useful(total):
+        return [vector for vector in vectors if full(total) @ full(vector) < 0]
+
+    mixed = [number for number, (one, two) in vectors.items() if one != (0, 0) != two]
+    first = next(number for number in vectors if number not in mixed)
+    assert longest_of(first, vectors, useful)[0] == 14
+    assert longest_of(mixed[0], mixed, useful)[0] == LONGEST_SWAPS == 15
+
+
+def test_the_longest_swaps_are_one_minimal_move():
+    """Five cells of the third margin hold them; with fewer the bound stands."""
+    columns = np.array([[x, y, u, v] for x, y, u, v, _ in SWAPS])
+    times = np.array([number for *_, number in SWAPS])
+    matrix = np.zeros((6, len(SWAPS)), dtype=np.int64)
+    for at, (x, y, u, v) in enumerate(columns):
+        for place, sign in ((x, -1), (y, 1), (3 + u, -1), (3 + v, 1)):
+            matrix[place, at] += sign
+    assert int(times.sum()) == LONGEST_SWAPS
+    assert is_minimal(matrix, times)
+    for shape, exact in (((3, 3, 5), True), ((9, 3, 3), True), ((3, 40, 3), True), ((3, 3, 4), False)):
+        domain = pg.Domain(dict(zip("abc", shape, strict=True)))
+        policy = pg.Policy(domain, None, [pg.Cuboid(name) for name in "abc"])
+        found = pg.sensitivity(queries.identity(domain), policy, effort=100_000)
+        assert (found.power, found.exact) == (30, exact)
+        assert found.lower_power == 30 if exact else found.lower_power >= 16
+        assert found.proof == {"kind": "theorem", "theorem": "ternary-margins"}
+        assert found.verify().ok
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_margins_of_three_values_beside_other_tables(norm):
+    domain = pg.Domain({"a": 3, "b": 3, "c": 5, "d": 2})
+    policy = pg.Policy(domain, None, [pg.Cuboid(name) for name in "abc"])
+    query = queries.cuboids(domain, [["a", "b"], ["c", "d"], ["a"]], [2, 1, 1])
+    found = pg.sensitivity(query, policy, norm=norm, effort=100_000)
+    assert found.power == (90 if norm == "l1" else 2 * 225 * 5)
+    assert 0 < found.lower_power <= found.power
+    assert found.verify().ok

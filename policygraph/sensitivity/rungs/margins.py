@@ -52,6 +52,10 @@ __all__ = [
 FOLLOW = "every interaction that is asked for is one of a public margin"
 STRUCTURE = 2 * SECOND
 """Work on a bound by the structure of the facts when weaker neighbours are searched afterwards."""
+LONGEST_SWAPS = 15
+"""Most pairs of a removed and an added record between 3 x 3 cells, of which no part keeps both margins (``docs/explanation/proofs/valued-arcs.md``, Theorem 3)."""
+SWAPS = [(1, 0, 1, 0, 2), (0, 1, 2, 0, 3), (2, 0, 0, 1, 5), (0, 2, 1, 2, 4), (1, 2, 2, 1, 1)]
+"""So many pairs: from and to a cell of the first margin, from and to one of the second, times."""
 Change = Mapping[tuple[int, ...], int]
 Codes = tuple[int, ...]
 
@@ -283,7 +287,7 @@ def _witness(reduced: Reduced, change: Change) -> Witness:
 
 
 def closed_form(reduced: Reduced, norm: Norm, records: int | None = None) -> Bracket[Witness] | None:
-    """Answer from a formula for moves of at most so many records (None: of any number); None when three or more public margins are left, unless one of three is binary."""
+    """Answer from a formula for moves of at most so many records (None: of any number); None when three or more public margins are left, unless one of three is binary, or two have three cells."""
     if not reduced.asked:
         return Bracket(
             0,
@@ -298,7 +302,7 @@ def closed_form(reduced: Reduced, norm: Norm, records: int | None = None) -> Bra
     if len(reduced.known) == 2:
         return _two_margins(reduced, norm, records)
     if len(reduced.known) == 3 and records is None:
-        return _binary_margins(reduced, norm)
+        return _separate_margins(reduced, norm)
     return None
 
 
@@ -344,32 +348,53 @@ def _two_margins(reduced: Reduced, norm: Norm, records: int | None) -> Bracket[W
     )
 
 
-def _binary_margins(reduced: Reduced, norm: Norm) -> Bracket[Witness] | None:
-    """Three margins without a common attribute, one of them of two cells: swaps are arcs between the cells of the second, inside cells of the third."""
+def _separate_margins(reduced: Reduced, norm: Norm) -> Bracket[Witness] | None:
+    """Three margins without a common attribute, one of two cells or two of three: pairs of records inside cells of the longest margin are swaps between cells of the others."""
     sizes = {names: prod(reduced.shape[a] for a in names) for names in reduced.known}
-    binary, short, long = sorted(sizes, key=lambda names: (sizes[names], sorted(names)))
-    if sizes[binary] != 2 or len(binary | short | long) != sum(map(len, sizes)):
+    first, second, long = sorted(sizes, key=lambda names: (sizes[names], sorted(names)))
+    if len(first | second | long) != sum(map(len, sizes)):
         return None
-    pairs = longest_arcs(sizes[short], -1, 1)
+    binary = sizes[first] == 2
+    if not binary and (sizes[first], sizes[second]) != (3, 3):
+        return None
+    pairs = longest_arcs(sizes[second], -1, 1) if binary else LONGEST_SWAPS
+    if binary or sizes[long] < len(SWAPS):
+        arcs = arc_sequence(min(sizes[second], sizes[long] - 1))
+        swaps = [(int(value < 0), int(value > 0), tail, head, times) for tail, head, value, times in arcs]
+    else:
+        swaps = SWAPS
     change: dict[Codes, int] = {}
-    for at, (tail, head, value, times) in enumerate(arc_sequence(min(sizes[short], sizes[long] - 1))):
-        for place, sign in ((tail, -1), (head, 1)):
-            # what is in no public margin differs between added and removed records
+    for at, (*places, times) in enumerate(swaps):
+        # what is in no public margin differs between added and removed records
+        for sign, codes in ((-1, places[::2]), (1, places[1::2])):
             cell = [int(sign > 0)] * len(reduced.axes)
-            for names, code in ((binary, int(value * sign > 0)), (short, place), (long, at)):
+            for names, code in zip((first, second, long), (*codes, at), strict=True):
                 axes = sorted(names)
                 for axis, part in zip(axes, decode(code, [reduced.shape[a] for a in axes]), strict=True):
                     cell[axis] = part
             change[tuple(cell)] = change.get(tuple(cell), 0) + sign * times
     upper = reduced.value_of(norm, 2 * pairs if norm == "l1" else 2 * pairs * pairs)
     lower = _change_norm(reduced, change, norm)
+    beside, arcs_or_swaps, why = (
+        (
+            "beside a binary one",
+            "valued arcs",
+            f"each pair is an arc between the {sizes[second]} cells of another, with the value -1, 0 or 1 for the binary one, "
+            f"and a sequence of arcs without a smaller zero sum has at most {pairs} of them",
+        )
+        if binary
+        else (
+            "of three, three and more values",
+            "swaps",
+            f"each pair is a swap between the 3 x 3 cells of the two others, and a sequence of swaps without a smaller zero sum has at most {pairs} of them",
+        )
+    )
     return Bracket(
         upper,
         lower,
         _witness(reduced, change) if lower else None,
-        "closed form, one-way margins beside a binary one" if upper == lower else "bound by valued arcs",
-        f"records that a move removes and adds are paired inside the {sizes[long]} cells of one margin; each pair is an arc between the {sizes[short]} cells of "
-        f"another, with the value -1, 0 or 1 for the binary one, and a sequence of arcs without a smaller zero sum has at most {pairs} of them",
+        f"closed form, one-way margins {beside}" if upper == lower else f"bound by {arcs_or_swaps}",
+        f"records that a move removes and adds are paired inside the {sizes[long]} cells of one margin; {why}",
         reduced.steps,
     )
 
