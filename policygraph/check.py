@@ -1623,28 +1623,45 @@ def binary_margins(problem: Question) -> int:
     """Three margins without a common attribute, one of two cells: a minimal move is a sequence of valued arcs, which is short."""
     sizes = separate_margins(problem)
     need(sizes[0] == 2, "a margin of two cells is needed")
-    return _swapped(problem, 2 * ((sizes[1] + 1) ** 2 // 4))
+    return _swapped(problem, 2 * ((sizes[1] + 1) ** 2 // 4), problem.margins())
 
 
 def ternary_margins(problem: Question) -> int:
     """Three margins without a common attribute, two of three cells: 15 swaps are the longest sequence without a smaller zero sum."""
     need(separate_margins(problem)[:2] == [3, 3], "two margins of three cells are needed")
-    return _swapped(problem, 15)
+    return _swapped(problem, 15, problem.margins())
 
 
-def _swapped(problem: Question, pairs: int) -> int:
-    """What a move of so many pairs of a removed and an added record changes, where the pairs agree on any one of the margins."""
+def short_margins(problem: Question) -> int:
+    """Beside a graph two margins without a common attribute, one of two cells or both of three: few records change, as swaps between their cells."""
+    graph = graph_of(problem, "blowfish")
+    need(not problem.space.network, "a table is needed")
+    need(not graph.everywhere and not graph.loose, "no record may appear or vanish")
+    margins = problem.margins()
+    need(len(margins) == 2 and not margins[0] & margins[1], "two separate margins are needed")
+    small, large = sorted(math.prod(problem.space.sizes[a] for a in margin) for margin in margins)
+    need(small == 2 or (small, large) == (3, 3), "a margin of two cells, or two of three, are needed")
+    most = 15 if small == 3 else 2 * ((large + 1) ** 2 // 4)
+    return _swapped(problem, most if problem.cap is None else min(most, problem.cap), [])
+
+
+def _swapped(problem: Question, pairs: int, agreed: list[frozenset[int]]) -> int:
+    """What a move of so many pairs of a removed and an added record changes, where the pairs can be made to agree on any one of some margins."""
     margins, query = problem.margins(), problem.query
     if query.tables is not None and query.kinds == ["cuboids"]:
         several = problem.space.several()
         left = [w for axes, w, _ in query.tables if not any(frozenset(axes) & several <= m for m in margins)]
         return sum(2 * pairs * w if problem.norm == "l1" else 2 * pairs**2 * w * w for w in left)
+    # two records at all differ by at most two columns, whose norms add up
     each = min(
-        largest_differing(problem, free, len(free))
-        if query.tables is not None and query.even
-        else inside_parts(problem, margin)
-        for margin in margins
-        for free in [problem.space.several() - margin]
+        (
+            largest_differing(problem, free, len(free))
+            if query.tables is not None and query.even
+            else inside_parts(problem, margin)
+            for margin in agreed
+            for free in [problem.space.several() - margin]
+        ),
+        default=column_bound(problem) * (2 if problem.norm == "l1" else 4),
     )
     return each * (pairs if problem.norm == "l1" else pairs * pairs)
 
@@ -2623,6 +2640,7 @@ THEOREMS: dict[str, tuple[Callable[[Question], int], str]] = {
     "measure": (measured, "measures.md"),
     "kept-facts": (kept_facts, "blowfish-constraints.md, Theorem 1"),
     "disjoint-counts": (disjoint_counts, "blowfish-constraints.md, section 5"),
+    "short-margins": (short_margins, "valued-arcs.md, section 4"),
 }
 """Closed forms by name, with the page of docs/explanation/proofs that proves them."""
 SLOW = ("row-ranges", "determined", "open-numbers", "two-open-numbers", "disjoint-counts")

@@ -6,7 +6,12 @@ A record that changes its value of one attribute is an arc between the values, a
 
 from __future__ import annotations
 
-__all__ = ["arc_sequence", "longest_arcs"]
+__all__ = ["LONGEST_SWAPS", "SWAPS", "arc_sequence", "longest_arcs"]
+
+LONGEST_SWAPS = 15
+"""Most pairs of a removed and an added record between 3 x 3 cells, of which no part keeps both margins (``docs/explanation/proofs/valued-arcs.md``, Theorem 3)."""
+SWAPS = [(1, 0, 1, 0, 2), (0, 1, 2, 0, 3), (2, 0, 0, 1, 5), (0, 2, 1, 2, 4), (1, 2, 2, 1, 1)]
+"""So many pairs: from and to a cell of the first margin, from and to one of the second, times."""
 
 Arc = tuple[int, int, int, int]
 

@@ -58,6 +58,7 @@ RUNGS = (
     Rung("cycles through counts", blowfish.cycles_through_counts, "blowfish"),
     Rung("minimal sets of changes", blowfish.minimal_sets, "blowfish"),
     Rung("one public margin", blowfish.one_margin, "blowfish"),
+    Rung("two short margins beside a graph", blowfish.short_margins, "blowfish"),
     Rung("number of records beside a graph", blowfish.capped_records, "blowfish"),
     Rung("refusal beside a graph", blowfish.refuse, "blowfish"),
     # Public facts alone: the longest minimal move.

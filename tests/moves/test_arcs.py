@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 import policygraph as pg
 from policygraph import queries
 from policygraph.effort import SECOND, Effort
-from policygraph.moves.arcs import arc_sequence, longest_arcs
+from policygraph.moves.arcs import LONGEST_SWAPS, SWAPS, arc_sequence, longest_arcs
 from policygraph.moves.blowfish.minimal import block_bound, differences, length_bound
 from policygraph.moves.graver.basis import graver_basis
 from policygraph.moves.graver.minimal import is_minimal
-from policygraph.sensitivity.rungs.margins import LONGEST_SWAPS, SWAPS
 from tests.oracles import cycles
 
 

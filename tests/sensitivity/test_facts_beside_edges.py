@@ -123,3 +123,55 @@ def test_a_pairing_that_is_not_one_of_neighbours_is_rejected():
     for odd in ([], [[0, 0]], pairs[1:], [[None, y] for y in ends], "x", [[1]], [[True, 2]]):
         data["witness"]["pairs"] = odd
         assert not checker.check(data)["holds"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "cap", "most"),
+    [
+        ({"a": 3, "b": 3}, None, 30),
+        ({"a": 3, "b": 3, "c": 90}, None, 30),
+        ({"a": 3, "b": 3, "c": 90}, 4, 8),
+        ({"a": 2, "b": 4}, None, 24),
+        ({"a": 2, "b": 4, "c": 1, "d": 60}, None, 24),
+    ],
+    ids=str,
+)
+def test_two_short_margins_beside_a_graph(shape, cap, most):
+    """A margin of two cells, or both of three: a bound at any size, for any graph and query; more than 400 cells were refused."""
+    domain = pg.Domain(shape)
+    facts = [pg.Cuboid("a"), pg.Cuboid("b"), pg.Total()]
+    policy = pg.Policy(domain, pg.PolicyGraph.full(domain), facts, at_most_records=cap)
+    found = pg.sensitivity(pg.queries.identity(domain), policy, effort=20_000)
+    assert found.lower_power <= found.power <= most
+    holds(found)
+    names, records = list(domain.names), most // 2
+    for norm in ("l1", "l2"):
+        found = pg.sensitivity(
+            pg.queries.cuboids(domain, [names[:2], ["a"]], [2, 3]), policy, effort=20_000, norm=norm
+        )
+        holds(found)
+        if domain.size > 400:
+            assert found.power == (4 * records if norm == "l1" else 8 * records**2)
+        # answers that the facts determine may be left out of the bound, which the checker does not do
+        found = pg.sensitivity(
+            pg.queries.marginals(domain, [names], prefix="b"), policy, effort=20_000, norm=norm
+        )
+        assert not [
+            one for one in checker.check(json.loads(found.to_json()))["checks"] if one["passed"] is False
+        ]
+
+
+def test_other_facts_beside_short_margins_are_left_to_others():
+    domain = pg.Domain({"a": 3, "b": 3})
+    graph = pg.PolicyGraph.full(domain)
+    more = pg.LinearCount([((cell // 3, cell % 3), cell) for cell in range(9)])
+    for policy in (
+        pg.Policy(domain, graph, [pg.Cuboid("a"), pg.Cuboid("b"), more]),
+        pg.Policy(domain, graph.with_bottom(), [pg.Cuboid("a"), pg.Cuboid("b")]),
+        pg.Policy(domain, graph, [pg.Cuboid("a")]),
+    ):
+        problem = Problem(pg.queries.identity(domain), policy, "l1", Effort.of(None), RUNGS)
+        assert blowfish.short_margins(problem) is None
+        question = checker.Question(json.loads(json.dumps(policy.to_spec())), {"cuboids": [["a", "b"]]}, "l1")
+        with pytest.raises(checker.OpenError):
+            checker.bound(question, {"kind": "theorem", "theorem": "short-margins"})

@@ -12,17 +12,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from policygraph.effort import Effort
 from policygraph.errors import RefusedError
-from policygraph.model.constraints.tables import Cuboid, Total
+from policygraph.model.constraints.tables import Cuboid, StructuralZero, Total
 from policygraph.model.domain import Domain
 from policygraph.model.graphs import PolicyGraph
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Ints
+from policygraph.model.queries.cuboids import CuboidQuery
+from policygraph.moves.arcs import LONGEST_SWAPS, longest_arcs
 from policygraph.moves.blowfish.problem import dense_problem
 from policygraph.moves.bracket import Bracket, Witness
 from policygraph.moves.degrees.secret_pairs import find_repair, secret_cells, touches
@@ -41,6 +44,7 @@ __all__ = [
     "pair_of",
     "refuse",
     "secret_node_pairs",
+    "short_margins",
     "without_values",
 ]
 
@@ -482,6 +486,11 @@ def minimal_sets(problem: Problem) -> Bracket[Witness] | None:
         at_most_records=policy.at_most_records,
         effort=problem.effort,
     )
+    short = short_margins(problem)
+    if short is not None and short.upper < bracket.upper:
+        bracket = replace(
+            bracket, upper=max(short.upper, bracket.lower), method=short.method, reason=short.reason
+        )
     if bracket.upper > HOPELESS * bracket.lower and policy.at_most_records is None:
         bracket = replace(bracket, reason=f"{bracket.reason.rstrip('.')}; {AFFORDABLE}")
     return bracket.in_terms(pair_of(bracket, keep.tolist()))
@@ -564,6 +573,43 @@ def one_margin(problem: Problem) -> Bracket[Witness] | None:
         effort=problem.effort,
     )
     return bracket.in_terms(pair_of(bracket, range(domain.size)))
+
+
+def short_margins(problem: Problem) -> Bracket[Witness] | None:
+    """Two public margins without a common attribute, one of two cells or both of three: few records change (``docs/explanation/proofs/valued-arcs.md``, section 4)."""
+    policy, query, norm = problem.policy, problem.query, problem.norm
+    domain = policy.domain
+    if not isinstance(domain, Domain) or _graph(policy).bottom != "none":
+        return None
+    if not all(isinstance(fact, (Cuboid, Total, StructuralZero)) for fact in policy.constraints):
+        return None  # with more facts larger sets of changes are minimal
+    shape = dict(zip(domain.names, domain.shape, strict=True))
+    several = frozenset(name for name, size in shape.items() if size > 1)
+    named = {frozenset(fact.names) & several for fact in policy.constraints if isinstance(fact, Cuboid)}
+    margins = [one for one in named if one and not any(one < other for other in named)]
+    if len(margins) != 2 or margins[0] & margins[1]:
+        return None
+    small, large = sorted(prod(shape[name] for name in margin) for margin in margins)
+    if small != 2 and (small, large) != (3, 3):
+        return None
+    most = longest_arcs(large, -1, 1) if small == 2 else LONGEST_SWAPS
+    if policy.at_most_records is not None:
+        most = min(most, policy.at_most_records)
+    if isinstance(query, CuboidQuery):
+        left = [
+            weight
+            for names, weight in zip(query.sets, query.weights, strict=True)
+            if not any(frozenset(names) & several <= margin for margin in margins)
+        ]
+        upper = sum(2 * most * w if norm == "l1" else 2 * most * most * w * w for w in left)
+    else:
+        wide = int(query.column_norms(np.arange(domain.size), norm).max())
+        upper = 2 * most * wide if norm == "l1" else 4 * most * most * wide
+    reason = (
+        f"records that change are swaps between the {small} x {large} cells of two public margins, and a sequence of swaps without a smaller zero sum "
+        f"has at most {most} of them"
+    )
+    return Bracket(upper, 0, None, "bound by swaps", reason)
 
 
 def capped_records(problem: Problem) -> Bracket[Witness] | None:

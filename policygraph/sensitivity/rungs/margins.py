@@ -25,7 +25,7 @@ from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Ints, Norm
 from policygraph.model.queries.cuboids import BlockQuery, CuboidQuery
 from policygraph.model.queries.products import ProductQuery
-from policygraph.moves.arcs import arc_sequence, longest_arcs
+from policygraph.moves.arcs import LONGEST_SWAPS, SWAPS, arc_sequence, longest_arcs
 from policygraph.moves.bracket import Bracket, Witness
 from policygraph.sensitivity.problem import Problem
 from policygraph.sensitivity.rungs.edges import MOST_SETS
@@ -52,10 +52,6 @@ __all__ = [
 FOLLOW = "every interaction that is asked for is one of a public margin"
 STRUCTURE = 2 * SECOND
 """Work on a bound by the structure of the facts when weaker neighbours are searched afterwards."""
-LONGEST_SWAPS = 15
-"""Most pairs of a removed and an added record between 3 x 3 cells, of which no part keeps both margins (``docs/explanation/proofs/valued-arcs.md``, Theorem 3)."""
-SWAPS = [(1, 0, 1, 0, 2), (0, 1, 2, 0, 3), (2, 0, 0, 1, 5), (0, 2, 1, 2, 4), (1, 2, 2, 1, 1)]
-"""So many pairs: from and to a cell of the first margin, from and to one of the second, times."""
 Change = Mapping[tuple[int, ...], int]
 Codes = tuple[int, ...]
 
