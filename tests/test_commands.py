@@ -1,20 +1,24 @@
-"""Every command of the README and of the guides for newcomers runs as it is written, one after the other, on data that are made up here."""
+"""Every command of the README and of the documents runs as it is written, one after the other, on data that are made up here."""
 
 from __future__ import annotations
 
 import csv
 import io
 import random
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet as pq
+from pyarrow.csv import read_csv
 
 from policygraph.cli.app import run
 from tests.paths import ROOT
-from tests.test_docs import commands
+from tests.test_docs import PAGES, commands
 
 World = Callable[[Path], None]
 
@@ -57,11 +61,67 @@ def demo(folder: Path, policy: str, name: str) -> None:
     assert run(made) == 0
 
 
+def made_up(policy: str, *names: str) -> World:
+    """Records for a policy of the folder policies/, under the names that a guide has for them."""
+
+    def make(folder: Path) -> None:
+        for name in names:
+            demo(folder, policy, str(Path(name).with_suffix(".csv")))
+            if name.endswith(".parquet"):
+                pq.write_table(read_csv(folder / Path(name).with_suffix(".csv")), folder / name)
+
+    return make
+
+
+def margins(folder: Path) -> None:
+    """Sex and salary of a university, of which both are published."""
+    rows = [("sex", "salary"), *(("FM"[at % 2], SALARIES[at % 4]) for at in range(400))]
+    with open(folder / "people.csv", "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(rows)
+    domain = f'[domain]\nsex = ["F", "M"]\nsalary = {list(SALARIES)}\n'
+    facts = "".join(f'[[public]]\ncuboid = ["{name}"]\nequals = {values}\n' for name, values in COUNTED)
+    asked = '[[release]]\nstatistic = "chi-squared"\nattributes = ["sex", "salary"]\n'
+    (folder / "policy.toml").write_text(domain + facts + asked)
+
+
+SALARIES = ("low", "middle", "high", "top")
+COUNTED = (("sex", [200, 200]), ("salary", [100] * 4))
+
+
+def certificate(folder: Path) -> None:
+    """A certificate by itself."""
+    policy = str(ROOT / "policies" / "census-margins.toml")
+    assert run(["sensitivity", policy, "--out", str(folder / "certificate.json")]) == 0
+
+
+FEW = {"--samples": "2000"}
+"""What is repeated less often here than a guide says, so that it takes no minute."""
+
+ELSEWHERE = {
+    "docs/how-to/histograms.md": "repeated runs of all mechanisms take long: tests/mechanisms/test_compare.py",
+    "docs/how-to/networks.md": "synthetic graphs take long: tests/test_networks.py",
+    "docs/how-to/studio.md": "it goes on until it is stopped: tests/studio",
+    "docs/tutorials/first-release.md": "tests/test_docs.py, with what it prints",
+    "docs/tutorials/from-init-to-report.md": "tests/test_docs.py, with what it prints",
+}
+"""Pages whose commands other tests run. Commands with a ledger on a server are tried in tests/curator/test_ledger_server.py."""
+
+
 # What is there before a command of a page, by its place among the commands of the page.
 WORLDS: dict[str, dict[int, World]] = {
     "README.md": {0: own, 3: census},
+    "docs/explanation/definitions.md": {0: census},
+    "docs/how-to/attacks.md": {0: census, 2: made_up("families", "people.csv"), 4: census},
+    "docs/how-to/audits.md": {0: census},
+    "docs/how-to/cubes.md": {0: made_up("two-way-tables", "survey.csv")},
     "docs/how-to/from-a-file.md": {0: own},
+    "docs/how-to/office-cube.md": {0: made_up("two-way-tables", "census.parquet")},
+    "docs/how-to/online.md": {0: spent},
+    "docs/how-to/operations.md": {0: spent},
     "docs/how-to/report.md": {0: spent},
+    "docs/how-to/statistics.md": {0: margins},
+    "docs/reference/certificates.md": {0: certificate},
+    "docs/reference/ledger.md": {0: census, 11: census},
 }
 
 
@@ -71,7 +131,10 @@ def test_commands_run_as_they_are_written(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "policies").symlink_to(ROOT / "policies")
-    listed = commands(ROOT / page)
+    listed = [words for words in commands(ROOT / page) if not any("postgresql:" in word for word in words)]
+    # Days that are still to come, whenever this runs; and fewer repetitions.
+    listed = [[re.sub(r"^20\d\d-", "2999-", word) for word in words] for words in listed]
+    listed = [[FEW.get(before, word) for before, word in pairwise(["", *words])] for words in listed]
     assert listed
     assert max(WORLDS[page]) < len(listed)
     for at, words in enumerate(listed):
@@ -83,4 +146,11 @@ def test_commands_run_as_they_are_written(
         # Questions are answered with yes.
         monkeypatch.setattr(sys, "stdin", io.StringIO("y\n" * 40))
         status = run(words[1:])
-        assert status == 0, f"{' '.join(words)}\n{capsys.readouterr().err}"
+        # An alert is an answer of the command that looks for alerts.
+        allowed = {0, 5} if words[1:3] == ["budget", "check"] else {0}
+        assert status in allowed, f"{' '.join(words)}\n{capsys.readouterr().err}"
+
+
+def test_every_page_with_commands_is_run() -> None:
+    pages = {page.relative_to(ROOT).as_posix() for page in PAGES if commands(page)}
+    assert pages == WORLDS.keys() | ELSEWHERE.keys()
