@@ -335,8 +335,8 @@ class AdaptiveNoise(Calibrated):
         named = "; ".join(" x ".join(entry["table"]) for entry in taken) or "none"
         record["stages"] = [
             *record["stages"],
-            f"{len(taken)} rounds chose and measured these tables: {named}.",
-            f"The model has {len(model.tree.cliques)} cliques of {model.tree.cells:,} cells in all.",
+            f"{_count(len(taken), 'round')} chose and measured these tables: {named}.",
+            f"The model has {_count(len(model.tree.cliques), 'clique')} of {_count(model.tree.cells, 'cell')} in all.",
         ]
         return replace(made, record=record)
 
@@ -512,7 +512,7 @@ class AdaptiveNoise(Calibrated):
         if self.first is not None:
             share = "a tenth" if self.candidates else "all"
             lines.append(
-                f"The {len(self.ones)} tables of single attributes got {kind} noise first, for {share} of the loss."
+                f"{_count(len(self.ones), 'table')} of single attributes got {kind} noise first, for {share} of the loss."
             )
         if self.candidates:
             lines.append(
@@ -528,6 +528,17 @@ class AdaptiveNoise(Calibrated):
             "the model leaves out: their ranges are bounds that follow from the tables of single attributes, and wide."
         )
         return lines
+
+
+def _count(number: int, noun: str) -> str:
+    """A number of things, in words that agree with it.
+
+    Examples
+    --------
+    >>> _count(1, "clique"), _count(1200, "cell")
+    ('1 clique', '1,200 cells')
+    """
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def _summed(lattice: Lattice, counts: Floats, held: int, wanted: int) -> Floats:
