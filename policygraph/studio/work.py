@@ -251,7 +251,8 @@ class Work:
                 return self._needs[1]
         with shared_proofs():
             certificate = proved(file.query, file.policy)
-            ready = calibrated(_mechanism(file, loss), file.query, records_of(file.policy), loss)
+            policy: Any = file.policy
+            ready = calibrated(_mechanism(file, loss), file.query, policy, loss)
             said = self._learned(file, loss, further=False)
         errors = tuple(
             (part.name, part.height, float(np.max(ready.deviation(at))), float(np.max(ready.within_95(at))))
@@ -399,9 +400,10 @@ class Work:
             self.check(question.stamp, self.stamp)
             policy.write_text(question.text, encoding="utf-8")
             file, loss = load(policy), question.loss
+        hidden: Any = file.policy
         request = Request(
             file.query,
-            records_of(file.policy),
+            hidden,
             loss,
             _mechanism(file, loss),
             Files(question.data, **(file.reading or {})),
@@ -450,4 +452,4 @@ def _exact(file: PolicyFile) -> tuple[Said, ...]:
 
 
 def _mechanism(file: PolicyFile, loss: Epsilon) -> Any:
-    return named_mechanism(file.mechanism, file.query, records_of(file.policy), loss, file.cube)
+    return named_mechanism(file.mechanism, file.query, file.policy, loss, file.cube)

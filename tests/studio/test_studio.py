@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import http.client
+import json
 import os
 import random
 import signal
@@ -351,6 +352,28 @@ def test_from_the_first_click_to_the_downloaded_report(driver, studio, folder):
     driver.get(page)
     assert "district" in wait(driver, "h1").text
     assert [each for each in driver.get_log("browser") if each["level"] == "SEVERE"] == []
+
+
+def test_a_unit_that_somebody_wrote_into_the_policy_file_is_what_is_hidden(studio, folder):
+    """The page proposes none; whoever adds one to the file gets its noise, on the page and in the release, and not that of single records."""
+    work = studio.work
+    data = b"who,district,work\n" + b"".join(
+        f"p{at % 9},{'ab'[at % 2]},{at % 3}\n".encode() for at in range(90)
+    )
+    place = work.fresh()
+    (place / "people.csv").write_bytes(data)
+    work.open(place, "people.csv", [])
+    work.read(["district", "work"])
+    file = work.place / "policy.toml"
+    before = work.forecast().errors
+    file.write_text(file.read_text() + '\n[unit]\ncolumn = "who"\nat_most = 4\n', encoding="utf-8")
+    after = work.forecast().errors
+    assert sum(each[2] for each in after) > 3 * sum(each[2] for each in before) > 0
+    name = work.ask("units", work.stamp)
+    work.release(name, [str(each) for each in work.question(name).exact])
+    record = json.loads((work.results(name) / "release.json").read_text())
+    assert record["unit"]["at_most"] == 4
+    assert record["certificate"]["at_most"] == 4
 
 
 def test_two_confirmations_at_once_spend_once(studio, folder):
