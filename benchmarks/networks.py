@@ -122,6 +122,7 @@ PROMISES: dict[str, tuple[str, dict[str, object] | None]] = {
     "cap": ("degrees public, at most 20 edges", {"at_most_records": 20}),
     "worst": ("degrees public, worst case", {}),
     "edge": ("degrees secret, one edge", None),
+    "node": ("degrees secret, one node with its edges", None),
 }
 """What may not be told apart, for the table of ``pg.networks.synthesise``; None for secret degrees."""
 
@@ -153,10 +154,11 @@ def synthesise(epsilon: str, seed: int, runs: int, only: list[str], write: bool)
             policy = (
                 pg.Policy(network) if settings is None else pg.Policy(network, constraints=public, **settings)
             )
+            asked = pg.NodePrivacy(network) if key == "node" else policy
             errors, spent = [], time.process_time()
             for run in range(runs):
                 made = pg.networks.synthesise(
-                    policy, graph, epsilon=epsilon, seed=seed + run, rng=pg.SeededRng(seed + run)
+                    asked, graph, epsilon=epsilon, seed=seed + run, rng=pg.SeededRng(seed + run)
                 )
                 found = summarise(made)
                 if policy.constraints:
