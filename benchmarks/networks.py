@@ -137,6 +137,18 @@ PUBLISHED = {
 """Relative errors of triangles and mean clustering that the PGB benchmark gives for generators on the Facebook network, degrees secret, epsilon 1."""
 
 
+def _merged(page: str, lines: list[str]) -> list[str]:
+    """Rows that were just made, and those of the page for other promises, in the order of networks and promises."""
+    old = page.partition("<!-- synthesise: begin -->")[2].partition("<!-- synthesise: end -->")[0]
+    rows = {tuple(line.split("|")[1:3]): line for line in [*old.strip().splitlines()[2:], *lines[2:]]}
+    order = [what for what, _ in PROMISES.values()]
+    places = {name: at for at, name in enumerate([*order, *(f"published: {method}" for method in PUBLISHED)])}
+    keys = sorted(
+        rows, key=lambda key: (key[0].strip() != "Facebook", places.get(key[1].strip(), len(places)))
+    )
+    return [*lines[:2], *(rows[key] for key in keys)]
+
+
 def synthesise(epsilon: str, seed: int, runs: int, only: list[str], write: bool) -> int:
     """Relative errors of the synthetic graphs of two networks; 1 if one misses what is asked of it."""
     lines = [
@@ -187,9 +199,8 @@ def synthesise(epsilon: str, seed: int, runs: int, only: list[str], write: bool)
                 lines.append(f"| {name} | published: {method} | {triangles:.3f} | | {clustering:.3f} | | |")
     print("\n" + "\n".join(lines))
     if write:
-        record.put(
-            Path(__file__).parents[1] / "docs" / "how-to" / "networks.md", "synthesise", "\n".join(lines)
-        )
+        page = Path(__file__).parents[1] / "docs" / "how-to" / "networks.md"
+        record.put(page, "synthesise", "\n".join(_merged(page.read_text(encoding="utf-8"), lines)))
     record.save("networks-synthesise")
     return 0 if good else 1
 
