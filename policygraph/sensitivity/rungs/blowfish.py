@@ -635,6 +635,6 @@ def refuse(problem: Problem) -> Bracket[Witness] | None:
         )
     raise RefusedError(
         f"no proved sensitivity for {domain!r} with a policy graph and these public facts: more than "
-        f"{DENSE_CELLS} cells can be handled only if no cell is in two public counts, or if no edge changes a public fact. {AFFORDABLE}.",
+        f"{DENSE_CELLS} cells can be handled only if no cell is in two public counts, if no edge changes a public fact, or if the facts are two margins, one of two cells or both of three. {AFFORDABLE}.",
         code="sensitivity.refused",
     )
