@@ -130,6 +130,7 @@ UNTYPED = {
     ("curator/online.py", "OnlineCube"),
     ("curator/requests.py", "request_of"),
     ("demo.py", "_values"),
+    ("networks.py", "_Curator"),
     ("networks.py", "_synthesise"),
     ("networks.py", "synthesise"),
 }
