@@ -10,12 +10,12 @@ __all__ = ["main"]
 def main(arguments: list[str] | None = None) -> None:
     """Run the command and exit: 0 success, 2 bad input, 3 refused budget, 4 a leak, 1 an internal error, 130 stopped."""
     try:
-        from policygraph.cli.stopping import guarded
+        from policygraph.cli.stopping import guarded, leave
 
         status = guarded(lambda: _work(arguments))
     except KeyboardInterrupt:
-        status = 130
-    sys.exit(status)
+        sys.exit(130)
+    leave(status)
 
 
 def _work(arguments: list[str] | None) -> int:

@@ -1,4 +1,4 @@
-"""Ctrl-C ends the command with status 130, wherever it is. Owns ``guarded`` and ``asked``.
+"""Ctrl-C ends the command with status 130, wherever it is. Owns ``guarded``, ``asked`` and ``leave``.
 
 Python turns the signal into an exception at its next line, which is too late inside a long call of another library, and some
 of them keep the signal for themselves: a solver would stop, say "unknown", and the command would go on with a worse bound.
@@ -13,13 +13,17 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from typing import Any, NoReturn
 
 STOPPED = 130
 """Exit status after Ctrl-C, as shells have it."""
 
 GRACE_SECONDS = 2.0
 """How long the command may take to clean up; a call of another library that lasts longer is cut off."""
+
+SEARCH = "studio-search"
+"""The name of the threads that the studio computes in."""
 
 _asked = threading.Event()
 _over = threading.Event()
@@ -46,6 +50,16 @@ def guarded(work: Callable[[], int]) -> int:
     if signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, None):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     return STOPPED if asked() else status
+
+
+def leave(status: int) -> NoReturn:
+    """Exit with a status. Where the studio still computes in a thread, the program is not taken apart around it."""
+    if any(each.name == SEARCH for each in threading.enumerate()):
+        with suppress(OSError, ValueError, AttributeError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)
 
 
 def _install() -> None:

@@ -27,7 +27,7 @@ class Kept:
     def __init__(self) -> None:
         sweep()
         while True:
-            self._folder = tempfile.TemporaryDirectory(prefix=PREFIX)
+            self._folder = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
             self.path = Path(self._folder.name)
             self._lock = _locked(self.path, wait=True)
             # Between making and locking it, another process may have taken it for an abandoned one.
@@ -36,7 +36,7 @@ class Kept:
             self.remove()
 
     def remove(self) -> None:
-        """Remove the folder with all that is in it."""
+        """Remove the folder with all that is in it. What a thread puts there meanwhile is removed by the next start."""
         self._folder.cleanup()
         if self._lock is not None:
             os.close(self._lock)

@@ -6,15 +6,18 @@ must be the loopback address (no name that somebody else resolves to it), and a 
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import hmac
 import logging
 import os
 import secrets
 import shutil
 import socket
+import threading
 from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from policygraph.errors import InputError, PolicyGraphError
 from policygraph.markup import tag
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 LARGEST = 512 * 2**20
 """Most bytes that are taken in one form."""
 FILES = 32
+SEARCH = "studio-search"
+"""The name of the threads that compute; the command, which looks for them at its end, knows it, too."""
 KINDS = {"css": "text/css", "js": "text/javascript", "html": "text/html; charset=utf-8"}
 HEADERS = {
     "Cache-Control": "no-store",
@@ -42,6 +47,7 @@ OWN = "default-src 'none'; style-src 'self'; script-src 'self'; form-action 'sel
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Result = TypeVar("Result")
 
 
 class TooLargeError(Exception):
@@ -92,7 +98,7 @@ class Studio:
         self.port = int(self._socket.getsockname()[1])
         config = uvicorn.Config(
             self.app(),
-            log_level=logging.WARNING,
+            log_level=logging.CRITICAL,  # errors are pages; what is cut off at the end needs no traceback
             access_log=False,
             lifespan="off",
             server_header=False,
@@ -175,7 +181,6 @@ class Studio:
         return Response(text, media_type=KINDS[kind])
 
     async def _open(self, asked: Asked) -> Response:
-        from starlette.concurrency import run_in_threadpool
         from starlette.datastructures import UploadFile
 
         place = self.work.fresh()
@@ -193,51 +198,42 @@ class Studio:
                     name = f"{len(names)}-{name}"
                 names.append(name)
                 with open(place / name, "xb") as file:
-                    await run_in_threadpool(shutil.copyfileobj, each.file, file)
-        await run_in_threadpool(self.work.open, place, names[0], names[1:])
+                    await apart(shutil.copyfileobj, each.file, file)
+        await apart(self.work.open, place, names[0], names[1:])
         return self._to("columns")
 
     async def _columns(self, asked: Asked) -> Response:
         return _html(pages.columns(self.base, self.work))
 
     async def _read(self, asked: Asked) -> Response:
-        from starlette.concurrency import run_in_threadpool
-
         async with asked.form(max_fields=5_000) as form:
             names = [str(each) for each in form.getlist("column")]
             self.work.check(str(form.get("place")), self.work.place.name)
-        await run_in_threadpool(self.work.read, names)
+        await apart(self.work.read, names)
         return self._to("policy")
 
     async def _policy(self, asked: Asked) -> Response:
-        from starlette.concurrency import run_in_threadpool
-
         def made() -> str:
             return pages.policy(self.base, self.work, self.work.forecast())
 
         try:
-            return _html(await run_in_threadpool(made))
+            return _html(await apart(made))
         except PolicyGraphError as refusal:
             if self.work.choice is None:
                 raise
             return _html(pages.policy(self.base, self.work, None, self._said(refusal)), 400)
 
     async def _further(self, asked: Asked) -> Response:
-        from starlette.concurrency import run_in_threadpool
-
-        return _html(pages.further(self.base, await run_in_threadpool(self.work.further)))
+        return _html(pages.further(self.base, await apart(self.work.further)))
 
     async def _bundle(self, asked: Asked) -> Response:
-        from starlette.concurrency import run_in_threadpool
         from starlette.responses import Response
 
         disposition = {"Content-Disposition": 'attachment; filename="policy.zip"'}
-        made = await run_in_threadpool(self.work.bundle)
+        made = await apart(self.work.bundle)
         return Response(made, media_type="application/zip", headers=disposition)
 
     async def _choose(self, asked: Asked) -> Response:
-        from starlette.concurrency import run_in_threadpool
-
         async with asked.form(max_fields=10_000) as form:
             self.work.check(str(form.get("place")), self.work.place.name)
             choice = Ticked(
@@ -247,7 +243,7 @@ class Studio:
                 str(form.get("epsilon", "")),
             )
         try:
-            await run_in_threadpool(self.work.choose, choice)
+            await apart(self.work.choose, choice)
         except PolicyGraphError as refusal:
             if self.work.choice is None:
                 raise
@@ -255,11 +251,9 @@ class Studio:
         return self._to("policy")
 
     async def _ask(self, asked: Asked) -> Response:
-        from starlette.concurrency import run_in_threadpool
-
         async with asked.form(max_fields=FILES) as form:
             dataset, stamp = str(form.get("dataset", "")), str(form.get("stamp"))
-        name = await run_in_threadpool(self.work.ask, dataset, stamp)
+        name = await apart(self.work.ask, dataset, stamp)
         return self._to(f"question/{name}")
 
     async def _question(self, asked: Asked) -> Response:
@@ -272,13 +266,11 @@ class Studio:
         return _html(pages.confirm(self.base, name, question, balance, refusal), 400 if refusal else 200)
 
     async def _confirm(self, asked: Asked) -> Response:
-        from starlette.concurrency import run_in_threadpool
-
         async with asked.form(max_fields=10_000) as form:
             name = str(form.get("question", ""))
             exact = [str(each) for each in form.getlist("exact")]
         try:
-            await run_in_threadpool(self.work.release, name, exact)
+            await apart(self.work.release, name, exact)
         except InputError as refusal:
             if refusal.code != "studio.exact":
                 raise
@@ -339,6 +331,37 @@ class Studio:
             f"an internal error, not a mistake in your input: {type(fault).__name__}. Nothing more was done."
         )
         return _html(pages.failed(self.base, text), 500)
+
+
+async def apart(work: Callable[..., Result], *arguments: Any) -> Result:
+    """Run what takes long in a thread of its own, which ends with the program: Ctrl-C does not wait for a search.
+
+    Nothing half is left then: a charge is one transaction, and a release that it interrupts is completed by the same request at no cost.
+    """
+    loop = asyncio.get_running_loop()
+    settled: asyncio.Future[Result] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(say: Callable[[Any], None], what: Any) -> None:
+        if not settled.done():
+            say(what)
+
+    def tell(say: Callable[[Any], None], what: Any) -> None:
+        try:
+            loop.call_soon_threadsafe(settle, say, what)
+        except RuntimeError:  # nobody waits any more
+            return
+
+    def run() -> None:
+        try:
+            found = context.run(work, *arguments)
+        except Exception as fault:
+            tell(settled.set_exception, fault)
+        else:
+            tell(settled.set_result, found)
+
+    threading.Thread(target=run, name=SEARCH, daemon=True).start()
+    return await settled
 
 
 class Guard:

@@ -20,7 +20,8 @@ from urllib.parse import urlencode
 import pytest
 
 import policygraph as pg
-from policygraph.studio import Studio
+from policygraph.cli import stopping
+from policygraph.studio import Studio, server
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
@@ -433,3 +434,47 @@ def test_a_published_table_stays_public_for_the_columns_that_are_kept(visitor, t
         visitor.read("town", "sex", "work")
         status, text, _ = visitor.choose(("town", "work"))
         assert (status, why in text) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "last"),
+    [
+        (signal.SIGINT, 130, "policygraph: stopped\n"),
+        (signal.SIGTERM, 128 + signal.SIGTERM, ""),
+    ],
+)
+def test_the_end_does_not_wait_for_a_long_search(tmp_path, number, status, last):
+    """One that never ends stands for it."""
+    program = (
+        "import threading\n"
+        "from policygraph.cli import main\n"
+        "from policygraph.studio.work import Work\n"
+        "Work.forecast = lambda work: (print('computing', flush=True), threading.Event().wait())\n"
+        "main(['studio', '--no-browser'])\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    ) as process:  # fmt: skip
+        connections = []
+        try:
+            address = process.stdout.readline().strip()
+            port, token = address.removeprefix("http://127.0.0.1:").strip("/").split("/")
+            connections = [http.client.HTTPConnection("127.0.0.1", int(port), timeout=120) for _ in range(2)]
+            connections[0].request("GET", f"/{token}/policy")
+            assert process.stdout.readline() == "computing\n"
+            connections[1].request("GET", f"/{token}/")  # others are served meanwhile
+            assert connections[1].getresponse().status == 200
+            process.send_signal(number)
+            said = process.communicate(timeout=120)[1]
+        finally:
+            process.kill()
+            for each in connections:
+                each.close()
+    assert (process.returncode, said) == (status, f"Ctrl-C ends it.\n{last}")
+    assert list(tmp_path.glob("policygraph-studio-*")) == []
+
+
+def test_the_command_knows_the_threads_of_the_studio():
+    assert stopping.SEARCH == server.SEARCH
