@@ -38,26 +38,32 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %" if share < 0.95 else f"{100 * share:.1f} %"
 
 
+def _up_to(share: float) -> str:
+    """A bound on a probability, rounded."""
+    shown = percent(share)
+    return shown if shown.startswith("more") else f"at most about {shown}"
+
+
 def odds(loss: Loss) -> str:
     """What a loss means for somebody's beliefs.
 
     Examples
     --------
     >>> odds(Epsilon(1))
-    'whatever somebody believed before, the odds between two such data sets change by a factor of at most 2.7: from 50 : 50 to at most 73 %'
+    'whatever somebody believed before, the odds between two such data sets change by a factor of at most about 2.7: from 50 : 50 to at most about 73 %'
     """
     if isinstance(loss, Epsilon):
         factor = exp(min(float(loss.value), 50.0))
         return (
-            "whatever somebody believed before, the odds between two such data sets change by a factor of at most "
-            f"{factor:,.{1 if factor < 100 else 0}f}: from 50 : 50 to at most {percent(certainty(loss.value))}"
+            "whatever somebody believed before, the odds between two such data sets change by a factor of at most about "
+            f"{factor:,.{1 if factor < 100 else 0}f}: from 50 : 50 to {_up_to(certainty(loss.value))}"
         )
     if isinstance(loss, Rho):
         converted = loss.to_epsilon_delta(TINY)
         epsilon = float(converted.epsilon)
         return (
-            f"but for one case in a million, the odds between two such data sets change by a factor of at most {exp(min(epsilon, 50.0)):,.1f} "
-            f"(epsilon = {epsilon:.3g}): from 50 : 50 to at most {percent(certainty(epsilon))}"
+            f"but for one case in a million, the odds between two such data sets change by a factor of at most about {exp(min(epsilon, 50.0)):,.1f} "
+            f"(epsilon = {epsilon:.3g}): from 50 : 50 to {_up_to(certainty(epsilon))}"
         )
     return str(loss)
 

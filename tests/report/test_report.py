@@ -206,7 +206,8 @@ def test_the_budget_is_told_only_when_it_is_given(tmp_path):
 
 
 def test_odds_in_words():
-    assert "at most 2.7" in odds(pg.Epsilon(1))
+    assert "at most about 2.7: from 50 : 50 to at most about 73 %" in odds(pg.Epsilon(1))
+    assert odds(pg.Epsilon(9)).endswith("from 50 : 50 to more than 99.9 %")
     assert "one case in a million" in odds(pg.Rho("0.5"))
     assert [percent(x) for x in (0.5, 0.982, 0.9999)] == ["50 %", "98.2 %", "more than 99.9 %"]
 
