@@ -309,10 +309,10 @@ def _explained(
     certificate = proved(query, policy, work=work)
     record = _record(policy)
 
-    def attempt(change: str, other: Policy | Grouped) -> Alternative:
+    def attempt(change: str, other: Policy | Grouped, asked: Query = query) -> Alternative:
         tell(f"computing the sensitivity: {change}")
         try:
-            return Alternative(change, proved(query, other, work=work))
+            return Alternative(change, proved(asked, other, work=work))
         except PolicyGraphError as refusal:
             return Alternative(change, None, str(refusal))
 
@@ -331,12 +331,15 @@ def _explained(
             for fact in records.constraints
         )
         word = "families" if isinstance(policy, Families) else "units"
-        alone = [attempt(f"single records instead of {word}", records)]
+        each = query.for_records() if isinstance(query, MeasureQuery) else query
+        alone = [attempt(f"single records instead of {word}", records, each)]
+        if each is not query:
+            alone.append(attempt("without in_all: each record within its range", policy, each))
         if isinstance(policy, Unit) and policy.at_most > 1:
             half = policy.at_most // 2
             fewer = Unit(records, policy.column, half, policy.per_cell and min(half, policy.per_cell))
             alone.append(attempt(f"at most {half} record{'s' * (half != 1)} of one {policy.column}", fewer))
-        single = proved(query, Policy(policy.domain), work=work).value
+        single = proved(each, Policy(policy.domain), work=work).value
         return Explanation(policy, query, certificate, single, epsilon, without, tuple(alone))
     without = tuple(
         attempt(describe(fact, policy.domain), policy.without(fact)) for fact in policy.constraints

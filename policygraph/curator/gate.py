@@ -21,7 +21,8 @@ from policygraph.distributions.noise import GAUSSIAN, LAPLACE, NONE, Noise
 from policygraph.errors import ConstraintError, InputError, RefusedError
 from policygraph.mechanisms.additive import Additive
 from policygraph.mechanisms.base import Calibrated, check_drawable
-from policygraph.mechanisms.members import OnMembers, fits_members
+from policygraph.mechanisms.measured import MeasuredNoise
+from policygraph.mechanisms.members import OnMembers, fits_members, sums_in_all
 from policygraph.model.domain import Network
 from policygraph.model.families import Families
 from policygraph.model.grouped import Grouped
@@ -266,7 +267,8 @@ def check(ready: Calibrated, data: Data, *, parts: bool = False) -> None:
     """
     check_drawable(ready)
     check_public(ready)
-    if isinstance(ready.policy, Grouped) and type(ready) is not Additive:
+    cut = type(ready) is MeasuredNoise and isinstance(ready.policy, Unit) and sums_in_all(ready.rows)
+    if isinstance(ready.policy, Grouped) and type(ready) is not Additive and not cut:
         if type(ready) is not OnMembers or not isinstance(ready.policy, Unit) or not fits_members(ready):
             # Whatever else it is, it was not written with families or units in mind.
             raise ready.policy.refused()

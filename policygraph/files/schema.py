@@ -564,6 +564,10 @@ class MeasureTable(_Section):
     missing: Number = Field(
         "error", description="'error', 'drop', or the value that a missing one counts with."
     )
+    in_all: Number | None = Field(
+        None,
+        description="Beside [unit]: the most, in absolute value, that all records of one unit add to a sum together.",
+    )
 
 
 class ReleaseTable(_OneOf):

@@ -13,7 +13,8 @@ from policygraph.mechanisms.additive import Additive, for_loss
 from policygraph.mechanisms.base import Calibrated, Mechanism, chosen, marked
 from policygraph.mechanisms.candidates import EVERY_ANSWER, TRUST, Candidate, candidates, coupled
 from policygraph.mechanisms.cube.mechanism import Cube, CubeNoise
-from policygraph.mechanisms.members import OnMembers, share_of_record
+from policygraph.mechanisms.measured import Measured
+from policygraph.mechanisms.members import OnMembers, share_of_record, sums_in_all
 from policygraph.mechanisms.transformed.adaptive import Adaptive
 from policygraph.model.domain import Domain
 from policygraph.model.families import Families
@@ -110,6 +111,8 @@ def choose(
 def _for_unit(query: Query, policy: Unit, loss: Loss, *, nonnegative: bool) -> Calibrated:
     """Noise on every answer by the certificate of the unit, or what is best for its records at their share of the loss."""
     share = share_of_record(loss, policy.at_most)
+    if sums_in_all(query) and not nonnegative:
+        return Measured().calibrate(query, policy, loss)
     if nonnegative or query.needs_values:
         return OnMembers(choose(query, policy.records, share, nonnegative=nonnegative), policy, loss)
     plain = for_loss(loss).calibrate(query, policy, loss)

@@ -29,11 +29,14 @@ from policygraph.mechanisms.base import (
     check_drawable,
 )
 from policygraph.mechanisms.cube.strategies import strategy_named
+from policygraph.mechanisms.members import sums_in_all
+from policygraph.model.grouped import Grouped, records_of
 from policygraph.model.loss import Epsilon, Loss
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query, fingerprint
 from policygraph.model.queries.cuboids import CuboidQuery
 from policygraph.model.queries.measures import MeasureQuery
+from policygraph.model.units import Unit
 from policygraph.release.release import Randomness, Table
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.transforms.cuboids.choose import Choice, CubeStrategy
@@ -66,7 +69,7 @@ class MeasuredNoise(BuiltOnAdditive):
 
     mechanism: str
     query: MeasureQuery
-    policy: Policy
+    policy: Any
     loss: Loss
     sensitivity: Sensitivity
     rows: MeasureQuery
@@ -247,6 +250,9 @@ class MeasuredNoise(BuiltOnAdditive):
 
     def stages(self) -> Sequence[str]:
         measure = self.query.measure
+        if isinstance(self.policy, Unit):
+            hidden = f"Secret is everything of one {self.policy.column}, {self.policy.words}, with their values: it may be there or not."
+            return [measure.rule(), hidden, *self._stages_of_noise()]
         alone = self.policy.definition == "induced" and not self.policy.system.needed
         lines = [
             measure.rule(),
@@ -258,6 +264,10 @@ class MeasuredNoise(BuiltOnAdditive):
                 "with it."
             ),
         ]
+        return [*lines, *self._stages_of_noise()]
+
+    def _stages_of_noise(self) -> list[str]:
+        measure, lines = self.query.measure, []
         if self.choice.reason:
             lines.append(self.choice.reason)
         if self.rows.centred:
@@ -304,7 +314,7 @@ class Measured(Mechanism):
     name: str = "Measured"
 
     def calibrate(
-        self, query: Query, policy: Policy, loss: Loss, sensitivity: Sensitivity | None = None
+        self, query: Query, policy: Policy | Unit, loss: Loss, sensitivity: Sensitivity | None = None
     ) -> MeasuredNoise:
         if not isinstance(query, MeasureQuery):
             raise InputError(
@@ -313,9 +323,12 @@ class Measured(Mechanism):
                 value=query,
             )
         query.check_domain(policy.domain)
-        _check_drop(query, policy)
+        if isinstance(policy, Grouped) and not (isinstance(policy, Unit) and sums_in_all(query)):
+            raise policy.refused()
+        records = records_of(policy)
+        _check_drop(query, records)
         lattice = Lattice(query.domain)
-        known = tuple(known_cuboids(lattice, policy))
+        known = tuple(known_cuboids(lattice, records))
         masks = [lattice.mask(names) for names in query.sets]
         rows = query
         if query.kind == "sums":

@@ -20,10 +20,11 @@ from policygraph.model.grouped import Grouped
 from policygraph.model.loss import Epsilon, Loss, Rho
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
+from policygraph.model.queries.measures import MeasureQuery
 from policygraph.model.units import Unit
 from policygraph.release.release import Errors, Randomness, Release
 
-__all__ = ["OnMembers", "calibrated_under", "fits_members", "for_unit", "share_of_record"]
+__all__ = ["OnMembers", "calibrated_under", "fits_members", "for_unit", "share_of_record", "sums_in_all"]
 
 
 def share_of_record(loss: Loss, members: int) -> Loss:
@@ -42,8 +43,8 @@ def share_of_record(loss: Loss, members: int) -> Loss:
 
 def for_unit(mechanism: Mechanism, query: Query, policy: Unit, loss: Loss) -> Calibrated:
     """Calibrate a mechanism under a policy that hides units: noise on every answer by the unit's own certificate, any other by its records."""
-    if isinstance(mechanism, (Laplace, Gaussian)):
-        return mechanism.calibrate(query, policy, loss)
+    if isinstance(mechanism, (Laplace, Gaussian)) or sums_in_all(query):
+        return mechanism.calibrate(query, policy, loss)  # type: ignore[arg-type]
     inner = mechanism.calibrate(query, policy.records, share_of_record(loss, policy.at_most))
     return OnMembers(inner, policy, loss)
 
@@ -62,6 +63,11 @@ def calibrated_under(mechanism: Mechanism, query: Query, policy: Policy | Groupe
     if isinstance(policy, Unit):
         return for_unit(mechanism, query, policy, loss)
     return mechanism.calibrate(query, policy, loss)  # type: ignore[arg-type]
+
+
+def sums_in_all(query: Query) -> bool:
+    """Whether these are sums to which all records of a unit add at most so much together: noise then follows from the certificate of the unit, not of a record."""
+    return isinstance(query, MeasureQuery) and query.measure.in_all is not None
 
 
 def fits_members(ready: OnMembers) -> bool:

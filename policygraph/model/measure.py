@@ -36,6 +36,9 @@ class Measure:
     missing
         What to do with a record that has no number here: ``"error"``, ``"drop"`` (leave the record out), or the value that
         it counts with.
+    in_all
+        Under a :class:`~policygraph.model.units.Unit`: the most, in absolute value, that all records of one unit add to a sum together;
+        None: as many records as count, each within the range.
 
     Examples
     --------
@@ -55,9 +58,16 @@ class Measure:
     high: Fraction
     unit: Fraction = Fraction(1)
     missing: Literal["error", "drop"] | Fraction = "error"
+    in_all: Fraction | None = None
 
     def __init__(
-        self, column: str, low: Exact, high: Exact, unit: Exact = 1, missing: str | Exact = "error"
+        self,
+        column: str,
+        low: Exact,
+        high: Exact,
+        unit: Exact = 1,
+        missing: str | Exact = "error",
+        in_all: Exact | None = None,
     ) -> None:
         if not isinstance(column, str) or not column.strip():
             raise InputError(
@@ -99,12 +109,24 @@ class Measure:
                     code="measure.missing",
                     value=missing,
                 )
+        together = None if in_all is None else as_fraction(in_all, "in_all")
+        far = max(abs(start), abs(end))
+        if together is not None and (
+            together < far or (together / step).denominator != 1 or together / step > MOST_LEVELS**2
+        ):
+            raise InputError(
+                f"in_all={show(together)}: expected the most that all records of one unit add to a sum together, a multiple of {show(step)} that is at least {show(far)}, "
+                f"which one record can have, and at most {MOST_LEVELS**2:,} units. For a smaller one narrow the range.",
+                code="measure.in-all",
+                value=in_all,
+            )
         for field, value in (
             ("column", column),
             ("low", start),
             ("high", end),
             ("unit", step),
             ("missing", rule),
+            ("in_all", together),
         ):
             object.__setattr__(self, field, value)
 
@@ -117,6 +139,11 @@ class Measure:
     def highest(self) -> int:
         """The high end in units."""
         return int(self.high / self.unit)
+
+    @property
+    def together(self) -> int | None:
+        """The most that all records of one unit add to a sum together, in units of the measure; None: any number."""
+        return None if self.in_all is None else int(self.in_all / self.unit)
 
     @property
     def span(self) -> int:
@@ -145,6 +172,8 @@ class Measure:
             spec["unit"] = _plain(self.unit)
         if self.missing != "error":
             spec["missing"] = self.missing if isinstance(self.missing, str) else _plain(self.missing)
+        if self.in_all is not None:
+            spec["in_all"] = _plain(self.in_all)
         return spec
 
     @classmethod
@@ -167,13 +196,19 @@ class Measure:
         }.get(str(self.missing))
         if missing is None and isinstance(self.missing, Fraction):
             missing = f"records without a value count with {show(self.missing)}"
+        whole = (
+            ""
+            if self.in_all is None
+            else f" What all records of one unit add to a sum was cut off at {show(self.in_all)}."
+        )
         return (
             f"Values of {self.column} were clipped to the declared range from {show(self.low)} to {show(self.high)} and rounded to "
-            f"multiples of {show(self.unit)}; {missing}. How many were clipped is not said."
+            f"multiples of {show(self.unit)}; {missing}.{whole} How many were clipped is not said."
         )
 
     def __str__(self) -> str:
-        return f"{self.column}, clipped to {show(self.low)} ... {show(self.high)} and rounded to multiples of {show(self.unit)}"
+        whole = "" if self.in_all is None else f", at most {show(self.in_all)} for one unit in all"
+        return f"{self.column}, clipped to {show(self.low)} ... {show(self.high)} and rounded to multiples of {show(self.unit)}{whole}"
 
 
 def _plain(number: Fraction) -> int | str:

@@ -15,6 +15,7 @@ from policygraph.model.grouped import Grouped
 from policygraph.model.linked_units import LinkedUnit
 from policygraph.model.policy import Policy, check_kinds
 from policygraph.model.queries.base import Norm, Query
+from policygraph.model.queries.measures import MeasureQuery
 from policygraph.model.units import Unit
 from policygraph.sensitivity.certificate import Sensitivity
 from policygraph.sensitivity.linked import of_linked
@@ -30,7 +31,7 @@ from policygraph.sensitivity.rungs import (
     products,
     single,
 )
-from policygraph.sensitivity.units import of_unit, times_members
+from policygraph.sensitivity.units import of_cut_sums, of_unit, times_members
 
 __all__ = ["RUNGS", "sensitivity"]
 
@@ -151,6 +152,8 @@ def sensitivity(
         return of_linked(query, policy, norm)
     # its own, so that it tells what this search trusted
     work = Effort.of(effort, time_limit, usual=USUAL).share(1)
+    if isinstance(query, MeasureQuery) and query.measure.in_all is not None:
+        return of_cut_sums(query, policy, norm)
     if isinstance(policy, Unit):
         return of_unit(
             query, policy, sensitivity(query, policy.moves_of_records, norm=norm, effort=work), work

@@ -19,20 +19,24 @@ from policygraph.errors import RefusedError
 from policygraph.model.domain import Domain
 from policygraph.model.graphs import BOTTOM
 from policygraph.model.grouped import Grouped
+from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Norm, Query
 from policygraph.model.queries.cuboids import CuboidQuery
+from policygraph.model.queries.measures import MeasureQuery
 from policygraph.model.queries.statistics import NonlinearQuery
 from policygraph.model.units import Unit
 from policygraph.moves.bracket import Bracket, Witness
 from policygraph.sensitivity.certificate import Sensitivity
 
-__all__ = ["of_unit", "times_members"]
+__all__ = ["of_cut_sums", "of_unit", "times_members"]
 
 Ints = npt.NDArray[np.int64]
 LISTED = 3_000
 """Most cells, or edges, whose columns are compared with each other."""
 ENTRIES = 2_000_000
 """Most entries of these columns."""
+MOST_RECORDS = 100_000
+"""Up to so many records a unit is shown whose sums are the largest."""
 COPIES = 400
 """Up to so many records a step is put together one by one."""
 SEARCHED = 60
@@ -111,6 +115,94 @@ def of_unit(query: Query, policy: Unit, one: Sensitivity, effort: Effort) -> Sen
         policy=policy,
         steps=(*one.steps, *found.steps),
     )
+
+
+def of_cut_sums(query: MeasureQuery, policy: Policy | Grouped, norm: Norm) -> Sensitivity:
+    """The sensitivity of sums to which all records of a unit add at most so much together (units.md, Theorem 5b).
+
+    Raises
+    ------
+    RefusedError
+        Without a unit, under a policy graph, and for averages and centred sums.
+
+    Examples
+    --------
+    >>> import policygraph as pg
+    >>> shops = pg.Domain({"shop": 3})
+    >>> paid = pg.Measure("paid", 0, 100, in_all=250)
+    >>> found = of_cut_sums(pg.queries.sums(shops, [["shop"], []], paid), Unit(pg.Policy(shops), "person", 20), "l1")
+    >>> int(found.value), found.kind
+    (500, 'exact')
+    """
+    most = query.measure.together
+    if not isinstance(policy, Unit) or most is None:
+        raise RefusedError(
+            f"in_all={query.measure.in_all} of {query.measure.column} under a policy for single records: expected a unit, whose records it bounds together. Leave it out, or state the unit.",
+            code="measure.in-all",
+        )
+    if policy.records.graph is not None:
+        raise RefusedError(
+            f"in_all={query.measure.in_all} of {query.measure.column} beside a policy graph: where records of one unit change and stay, what is cut off may move from one to another, and nothing is "
+            "proved. Leave out in_all, or the graph.",
+            code="measure.in-all",
+        )
+    if query.kind != "sums" or query.centred:
+        raise RefusedError(
+            f"averages of {query.measure.column} with in_all: a sum that is cut off has no average over the records that count. Ask for sums, or leave out in_all.",
+            code="measure.in-all",
+        )
+    domain, k, c = query.domain, policy.at_most, policy.cap
+    zeros = policy.system.zeros
+    low, high = query.measure.lowest, query.measure.highest
+    far, near = (high, low) if abs(high) >= abs(low) else (-low, -high)
+    count = min(k, c * (domain.size - len(zeros)))
+    whole = min(most, count * far)
+    upper = 0
+    for names, weight in zip(query.sets, query.weights, strict=True):
+        room = c * far * (domain.size // prod(len(domain.labels(name)) for name in names))
+        full, rest = divmod(whole, room)
+        upper += weight * whole if norm == "l1" else weight**2 * (full * room**2 + rest**2)
+    # As many records as it takes, of which as many as can be have the far end of the range.
+    records = -(-whole // far)
+    if records * max(near, 0) > whole:
+        records, whole = records - 1, (records - 1) * far
+    values = _spread(whole, records, far, max(near, 0)) if records <= MOST_RECORDS else None
+    pair = None if values is None else _cut_pair(query, policy, values, negative=far != high)
+    lower = 0 if pair is None else query.change_norm(pair.change, norm)
+    unit = query.unit if norm == "l1" else query.unit**2
+    return Sensitivity(
+        power=upper * unit,
+        norm=norm,
+        kind="exact" if lower == upper else "upper",
+        lower_power=lower * unit,
+        witness=pair if lower else None,
+        method=f"sums to which all records of a unit add at most {most} units together",
+        reason="each table changes by what the unit adds to it, and no cell of it by more than its records can have (docs/explanation/proofs/units.md, Theorem 5b)",
+        policy=policy,
+        query=query,
+        computed=True,
+    )
+
+
+def _spread(whole: int, records: int, far: int, near: int) -> list[int]:
+    """So many values from near to far with this sum, the largest first."""
+    out = []
+    for left in range(records, 0, -1):
+        out.append(min(far, whole - (left - 1) * near))
+        whole -= out[-1]
+    return out
+
+
+def _cut_pair(query: MeasureQuery, policy: Unit, values: list[int], *, negative: bool) -> Witness | None:
+    """A unit that appears with such values, cell by cell in an order in which attributes that are in the fewest tables change fastest."""
+    domain, zeros = query.domain, set(policy.system.zeros.tolist())
+    cells = [cell for cell in _in_order(query.counted, domain, len(values) + len(zeros)) if cell not in zeros]
+    records: dict[int, int] = {}
+    for at, value in enumerate(values):
+        level = (-value if negative else value) - query.measure.lowest
+        index = cells[at // policy.cap] * query.measure.levels + level
+        records[index] = records.get(index, 0) + 1
+    return Witness.of_tables({}, records) if records else None
 
 
 def _bracket(query: Query, policy: Unit, one: Sensitivity, effort: Effort) -> Bracket[Witness]:
@@ -221,18 +313,24 @@ def _whole_units(
 
 def _lexicographic(query: CuboidQuery, domain: Domain, k: int, c: int) -> Witness:
     """A unit in the first cells, attributes that are in the fewest tables changing fastest: it fills one cell of each table of a chain before the next."""
+    cells = _in_order(query, domain, -(-k // c))
+    return Witness.of_tables({}, {cell: min(c, k - at * c) for at, cell in enumerate(cells)})
+
+
+def _in_order(query: CuboidQuery, domain: Domain, most: int) -> list[int]:
+    """Up to so many cells, in an order in which attributes that are in the fewest tables change fastest."""
     share = {name: sum(name in names for names in query.sets) for name in domain.names}
     order = sorted(domain.names, key=lambda name: share[name])
-    records: dict[int, int] = {}
-    for at in range(min(-(-k // c), domain.size)):
+    out = []
+    for at in range(min(most, domain.size)):
         rest, codes = at, {}
         for name in order:
             rest, codes[name] = divmod(rest, len(domain.labels(name)))
         index = 0
         for name in domain.names:
             index = index * len(domain.labels(name)) + codes[name]
-        records[index] = min(c, k - at * c)
-    return Witness.of_tables({}, records)
+        out.append(index)
+    return out
 
 
 @dataclass(frozen=True)

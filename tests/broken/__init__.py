@@ -32,6 +32,13 @@ BROKEN = [
     Broken("a sample of all units together", units.global_sample, pg.Epsilon(1), 4000, units.OPTIONS),
     Broken("first come, first served among units", units.first_come, pg.Epsilon(1), 4000, units.OPTIONS),
     Broken(
+        "sums of a unit cut off in each cell by itself",
+        units.cut_in_each_cell,
+        pg.Epsilon(1),
+        4000,
+        units.OPTIONS_SPREAD,
+    ),
+    Broken(
         "cells bounded before the rule for unknown values",
         units.cells_before_the_rule,
         pg.Rho("1/2"),

@@ -15,6 +15,8 @@ BUSY = np.array([[6, 0, 0, 0], [0, 2, 0, 0], [0, 0, 2, 0], [0, 0, 0, 2]])
 GONE = BUSY * np.array([[0], [1], [1], [1]])
 OPTIONS = {"batch": True, "pairs": [(BUSY.ravel(), GONE.ravel())]}
 STRANGE = np.array([[1, 1, 1, 1], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]])
+SPREAD = 2 * STRANGE
+OPTIONS_SPREAD = {"batch": True, "pairs": [(SPREAD.ravel(), (0 * SPREAD).ravel())]}
 OPTIONS_STRANGE = {"batch": True, "pairs": [(STRANGE.ravel(), (0 * STRANGE).ravel())]}
 
 
@@ -57,6 +59,16 @@ def first_come():
 
     def mechanism(table, n, source):
         return _released([cell for _, cell in _records(table)[:6]], n, source)
+
+    return mechanism, WHOLE, None
+
+
+def cut_in_each_cell():
+    """What an owner adds is cut off at two in each cell by itself, and not over all cells together: one in four cells adds eight."""
+
+    def mechanism(table, n, source):
+        kept = np.minimum(table.reshape(4, 4), MOST)
+        return kept.sum(axis=0) + discrete_laplace(MOST, (n, 4), source)
 
     return mechanism, WHOLE, None
 

@@ -1207,9 +1207,7 @@ def test_sums_of_units_are_counted_alike(postgres_server: Postgres, spark: Any) 
     shops = pg.Domain({"shop": ["a", "b", "c"]})
     address = load(postgres_server, "paid", table, ["bigint", "text", "integer"])
     for unit in (pg.Unit(pg.Policy(shops), "person", 3), pg.Unit(pg.Policy(shops), "person", 5, 2)):
-        made = [
-            sum_units(given, unit, pg.Measure("paid", 0, 20))
-            for given in (table, address, framed(spark, table))
-        ]
-        assert len({each.vector().tobytes() for each in made}) == 1
-        assert len({each.sums(["shop"]).tobytes() for each in made}) == 1
+        for measure in (pg.Measure("paid", 0, 20), pg.Measure("paid", -20, 20, in_all=45)):
+            made = [sum_units(given, unit, measure) for given in (table, address, framed(spark, table))]
+            assert len({each.vector().tobytes() for each in made}) == 1
+            assert len({each.sums(["shop"]).tobytes() for each in made}) == 1

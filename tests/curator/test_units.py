@@ -22,6 +22,7 @@ from policygraph.curator.counting import units
 from policygraph.curator.counting.units import Bounded, count_units
 from policygraph.curator.requests import count_part, read
 from policygraph.demo import made_up
+from policygraph.explain import explain
 from policygraph.files import dumps, loads
 from policygraph.mechanisms.members import OnMembers
 from policygraph.model.units import steps_between
@@ -518,8 +519,8 @@ def paid_of(rows):
     return made.append_column("pay", pa.array([row[3] for row in rows], pa.int64()))
 
 
-def literal_sums(rows, unit):
-    """Counts and sums of what is kept, straight from the definition: records of one cell in an order that mixes their values, then all of the unit."""
+def literal_sums(rows, unit, low=0, together=None):
+    """Counts and sums of what is kept, straight from the definition: records of one cell in an order that mixes their values, then all of the unit, cut off where it has used up its sum."""
     key = hashlib.sha256(f"policygraph unit {unit.fingerprint}".encode()).hexdigest()
     counts, sums = [0] * SHOPS.size, [0] * SHOPS.size
     for person in {row[0] for row in rows}:
@@ -529,19 +530,25 @@ def literal_sums(rows, unit):
         own = {}
         for who, shop, hour, pay in rows:
             if who == person and shop != "?" and pay is not None:
-                own.setdefault("abc".index(shop) * 2 + hour, []).append(min(max(pay, 0), 10))
+                own.setdefault("abc".index(shop) * 2 + hour, []).append(min(max(pay, low), 10))
         records = []
         for cell, values in own.items():
             mixed = sorted(
-                values, key=lambda y: ((words[1] * y + words[3]) * y + words[2]) % oracle.PRIME * 100 + y
+                values,
+                key=lambda y: (
+                    ((words[1] * (y - low) + words[3]) * (y - low) + words[2]) % oracle.PRIME * 100 + y
+                ),
             )
             records += [
                 (oracle.place(key, person, cell, j, unit.cap), cell, j, y)
                 for j, y in enumerate(mixed[: unit.cap])
             ]
+        left = together
         for _, cell, _, y in sorted(records)[: unit.at_most]:
             counts[cell] += 1
-            sums[cell] += y
+            part = y if left is None else max(-left, min(left, y))
+            sums[cell] += part
+            left = None if left is None else left - abs(part)
     return counts, sums
 
 
@@ -568,6 +575,78 @@ def test_sums_are_of_the_records_of_each_unit_that_count(rows, most, data):
     # Which records count is the same as where no values are asked for.
     known = [row for row in rows if row[3] is not None]
     assert units.count_units(paid_of(known), unit).vector().tolist() == counts
+
+
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.sampled_from(["ann", "bob"]),
+            st.sampled_from(["a", "b"]),
+            st.integers(0, 1),
+            st.integers(-12, 14),
+        ),
+        max_size=20,
+    ),
+    most=st.integers(1, 5),
+    together=st.integers(10, 30),
+    data=st.data(),
+)
+@settings(max_examples=25)
+def test_all_records_of_a_unit_add_no_more_than_their_sum_together(rows, most, together, data):
+    unit = people(most, data.draw(st.one_of(st.none(), st.integers(1, most))))
+    low = data.draw(st.sampled_from([-10, -3, 0]))
+    made = units.sum_units(paid_of(rows), unit, pg.Measure("pay", low, 10, in_all=together))
+    counts, sums = literal_sums(rows, unit, low, together)
+    assert made.vector().tolist() == counts
+    assert made.sums(SHOPS.names).ravel().tolist() == sums
+    for person in ("ann", "bob"):
+        alone = units.sum_units(
+            paid_of([row for row in rows if row[0] == person]),
+            unit,
+            pg.Measure("pay", low, 10, in_all=together),
+        )
+        assert np.abs(alone.sums(SHOPS.names)).sum() <= together
+
+
+def test_sums_of_a_unit_that_are_bounded_together_are_released(tmp_path):
+    rows = [("ann", "a", 0, 9)] * 9 + [("bob", "b", 1, 3), ("cyd", "c", 0, 500)]
+    measure = pg.Measure("pay", 0, 10, missing="drop", in_all=25)
+    query = pg.queries.sums(SHOPS, [["shop"], []], measure)
+    for mechanism in (None, pg.Measured()):
+        made = pg.release(
+            query, people(9), paid_of(rows), epsilon=1000, ledger=tmp_path / "budget.db", mechanism=mechanism
+        )
+        assert np.abs(made.values(0) - [25, 3, 10]).max() < 2
+        assert made.record["certificate"]["exact_value"]["value"] == "50"
+        assert (made.record["unit"]["at_most"], made.record["certificate"]["kind"]) == (9, "exact")
+        assert "cut off at 25" in " ".join(made.sentences)
+        assert "at most 25 for one unit in all" in str(explain(query, people(9)))
+    noisy = pg.release(query, people(9), paid_of(rows), rho=1, rng=pg.SeededRng(1))
+    assert noisy.record["certificate"]["exact_value"]["value"] == str(2 * 25**2)
+
+
+@pytest.mark.parametrize(
+    ("query", "policy"),
+    [
+        ("sums", lambda: pg.Policy(SHOPS)),
+        ("sums", lambda: people(2, graph=pg.PolicyGraph.full(SHOPS).with_bottom())),
+        ("averages", lambda: people(2)),
+    ],
+)
+def test_where_sums_of_a_unit_are_not_bounded_together(query, policy):
+    asked = getattr(pg.queries, query)(SHOPS, [["shop"]], pg.Measure("pay", 0, 10, in_all=25))
+    for ask in (
+        lambda: pg.sensitivity(asked, policy()),
+        lambda: pg.release(asked, policy(), paid_of([("ann", "a", 0, 9)]), epsilon=1),
+        lambda: pg.Measured().calibrate(asked, policy(), pg.Epsilon(1)),
+    ):
+        with pytest.raises(pg.RefusedError) as refusal:
+            ask()
+        assert refusal.value.code == "measure.in-all"
+    counted = pg.queries.sums(SHOPS, [["shop"]], pg.Measure("pay", 0, 10))
+    for unit in (people(2), pg.Families(pg.Policy(SHOPS), 2)):
+        with pytest.raises(pg.RefusedError):
+            pg.Measured().calibrate(counted, unit, pg.Epsilon(1))
 
 
 def test_sums_and_averages_are_released_under_a_unit(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
@@ -100,6 +101,62 @@ def test_the_sensitivity_is_the_largest_change_over_all_data_sets_of_three_units
             assert policy.are_neighbours(a, b), (a, b)
     if found.witness is not None:
         assert policy.are_neighbours(found.table("before"), found.table("after"))
+
+
+def _cut_off(values, most):
+    """What each of some values in their order adds to the sums of a unit."""
+    out, left = [], most
+    for value in values:
+        out.append(max(-left, min(left, value)))
+        left -= abs(out[-1])
+    return out
+
+
+@given(
+    ends=st.sampled_from([(0, 3), (-2, 3), (-3, 1), (1, 3), (2, 3), (-3, 0)]),
+    together=st.integers(3, 8),
+    most=st.integers(1, 3),
+    sets=st.sampled_from([[["a", "b"]], [["a"]], [[]], [["a"], ["b"]], [[], ["a"], ["a", "b"]]]),
+    norm=st.sampled_from(["l1", "l2"]),
+    data=st.data(),
+)
+@settings(max_examples=60, deadline=None)
+def test_sums_that_a_unit_makes_together_change_by_no_more_than_all_units_listed(
+    ends, together, most, sets, norm, data
+):
+    """Every unit, and every order in which its records may be cut off."""
+    per_cell = data.draw(st.one_of(st.none(), st.integers(1, most)))
+    zero = data.draw(st.booleans())
+    facts = [pg.StructuralZero([[0, 0]])] if zero else []
+    weights = data.draw(st.lists(st.integers(1, 3), min_size=len(sets), max_size=len(sets)))
+    query = pg.queries.sums(SQUARE, sets, pg.Measure("pay", *ends, in_all=together), weights)
+    found = pg.sensitivity(
+        query, pg.Unit(pg.Policy(SQUARE, None, facts), "person", most, per_cell), norm=norm
+    )
+    cells = [(0, 1), (1, 0), (1, 1)] if zero else [(0, 0), (0, 1), (1, 0), (1, 1)]
+    records = [(cell, value) for cell in cells for value in range(ends[0], ends[1] + 1)]
+    best = 0
+    for count in range(most + 1):
+        # The order of cells and values is any one, so that all orders are among the products.
+        for own in product(records, repeat=count):
+            if any(sum(cell == each for cell, _ in own) > (per_cell or most) for each in cells):
+                continue
+            parts = _cut_off([value for _, value in own], together)
+            size = 0
+            for names, weight in zip(sets, weights, strict=True):
+                table = {}
+                for (cell, _), part in zip(own, parts, strict=True):
+                    place = tuple(cell["ab".index(name)] for name in names)
+                    table[place] = table.get(place, 0) + weight * part
+                size += sum(abs(x) if norm == "l1" else x * x for x in table.values())
+            best = max(best, size)
+    assert found.lower_power <= best <= found.power
+    if norm == "l1" and ends[0] <= 0 <= ends[1]:
+        assert found.exact
+    checked = found.verify()
+    assert checked.ok, str(checked)
+    assert not replace(found, power=found.power - 1, lower_power=0, witness=None, kind="upper").verify().ok
+    assert Sensitivity.from_json(found.to_json()) == found
 
 
 @given(data=st.data(), kind=st.sampled_from(list(EDGES)), most=st.integers(1, 3))

@@ -276,7 +276,7 @@ class Bounded:
     def sums(self, measure: Measure) -> str:
         """SELECT of cell, n and total, the records that are kept and the sums of their levels.
 
-        Records of one cell are numbered in an order that mixes their levels, so that small values are kept no more often than large ones; those of one level are alike.
+        What a unit adds is cut off where the measure says so, record by record in the order in which they are kept. Records of one cell are numbered in an order that mixes their levels, so that small values are kept no more often than large ones; those of one level are alike.
         """
         cap, most = self.policy.cap, self.policy.at_most
         fit = f"SELECT u, cell, y FROM ({self.cells()}) AS s WHERE NOT cell IS NULL AND NOT y IS NULL"
@@ -286,8 +286,22 @@ class Bounded:
         x = f"((CAST(cell AS BIGINT) % {PRIME}) * {cap % PRIME} + j) % {PRIME} AS x"
         few = f"SELECT u, cell, y, j, w0, w1, w2, w3, {x} FROM ({numbered}) AS f WHERE j < {cap}"
         valued = f"SELECT u, cell, y, j, {self._place()} AS v FROM ({few}) AS g"
-        placed = f"SELECT cell, y, row_number() OVER (PARTITION BY u ORDER BY v, cell, j) AS place FROM ({valued}) AS h"
-        return f"SELECT cell, count(*) AS n, CAST(sum(y) AS BIGINT) AS total FROM ({placed}) AS i WHERE place <= {most} GROUP BY cell"
+        placed = f"SELECT u, cell, y, row_number() OVER (PARTITION BY u ORDER BY v, cell, j) AS place FROM ({valued}) AS h"
+        counting = f"SELECT u, cell, y, place FROM ({placed}) AS i WHERE place <= {most}"
+        if measure.together is not None:
+            counting = self._cut_off(counting, measure.together)
+        return f"SELECT cell, count(*) AS n, CAST(sum(y) AS BIGINT) AS total FROM ({counting}) AS k GROUP BY cell"
+
+    @staticmethod
+    def _cut_off(counting: str, most: int) -> str:
+        """The records that count, their levels cut off where those before them in the order of the unit leave no room."""
+        size = "CASE WHEN y < 0 THEN -y ELSE y END"
+        used = f"SELECT cell, y, place, {size} AS size, sum({size}) OVER (PARTITION BY u ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS used FROM ({counting}) AS i"
+        room = f"{most} - (used - size)"
+        return (
+            f"SELECT cell, CASE WHEN used <= {most} THEN y WHEN used - size >= {most} THEN 0 WHEN y < 0 THEN -({room}) ELSE {room} END AS y "
+            f"FROM ({used}) AS l"
+        )
 
     def _place(self) -> str:
         """SQL of the place of a record in the order of its unit: a polynomial of degree 3 at x."""

@@ -146,6 +146,15 @@ class MeasureQuery(Query):
             self.domain, self.measure, self.sets, self.kind, weights=self.weights, balance=self.balance, centred=True
         )  # fmt: skip
 
+    def for_records(self) -> MeasureQuery:
+        """The same for single records: without a bound on what all records of one unit add together."""
+        if self.measure.in_all is None:
+            return self
+        spec = {key: value for key, value in self.measure.to_spec().items() if key != "in_all"}
+        return MeasureQuery(
+            self.domain, Measure.from_spec(spec), self.sets, self.kind, weights=self.weights, balance=self.balance, centred=self.centred
+        )  # fmt: skip
+
     def answer_from(self, counts: Mapping[int, Ints], totals: Mapping[int, Ints]) -> Ints:
         """Exact integer answers from the counts of each table and the sums of its levels in units.
 

@@ -72,6 +72,12 @@ def verify(claim: CertifiedBound) -> Verification:
         What was recomputed and holds, what does not hold, and what was not decided here.
     """
     checks: list[CheckResult] = []
+    if (
+        claim.cap is not None
+        and isinstance(claim.query, MeasureQuery)
+        and claim.query.measure.in_all is not None
+    ):
+        return _of_cut_sums(claim, claim.query, claim.cap)
     if claim.cap is not None and isinstance(claim.query, MeasureQuery):
         return _of_unit_with_values(claim, claim.cap)
     if claim.cap is not None:
@@ -117,7 +123,7 @@ def _of_families(claim: CertifiedBound) -> Verification:
 
 
 def _of_unit_with_values(claim: CertifiedBound, cap: int) -> Verification:
-    """Check a certificate about sums of a unit: as many copies of a pair for a record as a unit may have in one cell, and a bound of as many as it has."""
+    """Check a certificate about sums of a unit, each value for itself: as many copies of a pair for a record as a unit may have in one cell, and a bound of as many as it has."""
     if claim.witness is not None and any(count % cap for table in claim.witness for count in table.values()):
         text = f"a count is no multiple of {cap}, the records of a unit in one cell"
         return Verification((CheckResult("units", False, text),))
@@ -136,6 +142,54 @@ def _of_unit_with_values(claim: CertifiedBound, cap: int) -> Verification:
     )
     text = f"{claim.members} records of a unit change no more than so many times one, which was checked"
     return Verification((CheckResult("units", True, text), *verify(one).checks))
+
+
+def _of_cut_sums(claim: CertifiedBound, query: MeasureQuery, cap: int) -> Verification:
+    """Check a certificate about sums to which all records of a unit add at most so much together: a unit that appears, and what it can add to each cell of a table."""
+    measure, policy, k = query.measure, claim.policy, claim.members
+    checks = []
+    if claim.witness is None:
+        checks.append(_no_witness(claim.lower_power))
+    else:
+        before, after = claim.witness
+        cells = _cells_only(query, after)
+        checks += [check_tables(policy, {}, cells), check_facts(policy, {}, cells)]
+        values = {
+            index: (measure.low + (index % measure.levels) * measure.unit) / measure.unit for index in after
+        }
+        room = sum((abs(values[index]) * n for index, n in after.items()), Fraction(0))
+        fits = sum(after.values()) <= k and all(n <= cap for n in cells.values())
+        good = not before and fits and room <= measure.in_all / measure.unit  # type: ignore[operator]
+        text = "one unit appears, none of whose records is cut off" if good else "no unit appears like this"
+        checks.append(CheckResult("neighbours", good, text))
+        checks.append(
+            _attained(_measure_power(query, difference(before, after), claim.norm), claim.lower_power)
+        )
+    if policy.graph is not None or query.kind != "sums" or query.centred:
+        text = "expected plain sums without a policy graph"
+        return Verification((*checks, CheckResult("bound", False, text)))
+    far = max(abs(measure.low), abs(measure.high)) / measure.unit
+    zeros = (
+        sum(any(is_zero(f, policy, c) for f in policy.constraints) for c in range(policy.domain.size))
+        if policy.constraints
+        else 0
+    )
+    most = min(measure.in_all / measure.unit, far * min(k, cap * (policy.domain.size - zeros)))  # type: ignore[operator]
+    largest = Fraction(0)
+    for names, weight in zip(query.sets, query.weights, strict=True):
+        if claim.norm == "l1":
+            largest += weight * most
+            continue
+        left, squares = most, Fraction(0)
+        cells_of_one = policy.domain.size
+        for name in names:
+            cells_of_one //= len(query.domain.labels(name))
+        while left > 0:
+            here = min(left, far * cap * cells_of_one)
+            squares, left = squares + here * here, left - here
+        largest += weight**2 * squares
+    how = "what one unit can add to each table, cell by cell, was added up"
+    return Verification((*checks, _compared(largest, claim.power, how)))
 
 
 def _no_witness(lower: Fraction) -> CheckResult:
