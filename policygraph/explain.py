@@ -12,7 +12,7 @@ from typing import Any
 
 from policygraph.effort import SECOND
 from policygraph.errors import PolicyGraphError
-from policygraph.exact import show
+from policygraph.exact import as_float, show
 from policygraph.model.domain import Network
 from policygraph.model.families import Families
 from policygraph.model.grouped import Grouped, records_of
@@ -227,7 +227,7 @@ class Explanation:
         value, eps = self.certificate.value, show(self.epsilon)
         lines = [CUT_SHORT] if self.cut_short else []
         lines += [summary(self.policy, self.query), "", str(self.certificate), ""]
-        deviation = float(self.scale) * 2**0.5
+        deviation = as_float(self.scale, "scale of the noise") * 2**0.5
         if words := member_words(self.certificate, Epsilon(self.epsilon)):
             lines += [words, ""]
         lines.append(

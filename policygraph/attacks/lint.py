@@ -26,6 +26,7 @@ from policygraph.attacks.odds import (
     every_change,
 )
 from policygraph.attacks.unstated import CURATOR_ONLY, UnstatedFact, unstated_facts
+from policygraph.distributions import laplace_variance
 from policygraph.distributions.noise import Noise
 from policygraph.effort import SECOND
 from policygraph.errors import InputError, PolicyGraphError
@@ -583,8 +584,9 @@ def best_known_cell(
             0,
             "No record can change what is released, so that there is nothing to estimate from.",
         )
-    noise = Noise("Laplace", scale, 2 * float(scale) ** 2, 0)
     try:
+        laplace_variance(scale)  # refuses a scale of which no square is a float
+        noise = Noise("Laplace", scale, 2 * float(scale) ** 2, 0)
         found = reconstruct(records_of(policy), query, noise)
         variances = found.variance([0]) if found.uniform else found.variance()
     except PolicyGraphError as refusal:

@@ -248,7 +248,8 @@ class OnlineCube:
         weights = record["query"].get("weights") or [1] * len(sets)
         parameter = Fraction(record["noise"]["parameter"])
         scale = float(parameter) if self.kind == "epsilon" else float(parameter) ** 0.5
-        variance = float(record["noise"]["variance"])
+        # A large loss leaves noise of variance 0 to a float, and least squares divide by variances.
+        variance = max(float(record["noise"]["variance"]), LEAST)
         return [
             Measurement(
                 self.lattice.mask(names), np.asarray(table.values), variance / w**2, 1.0 / w, scale / w

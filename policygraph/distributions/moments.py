@@ -12,9 +12,12 @@ from fractions import Fraction
 
 from policygraph.distributions.enclosure import exp_neg, gaussian_weights
 from policygraph.distributions.integers import DiscreteGaussian
-from policygraph.errors import InputError
-from policygraph.exact import Exact, as_fraction, show
+from policygraph.errors import InputError, RefusedError
+from policygraph.exact import Exact, as_fraction, brief, show
 
+_DECIMALS = 120
+_LARGEST = 10**_DECIMALS
+"""The largest scale or variance of which anything is computed: sums and squares of it are still floats."""
 _SUMMED = 1 << 20
 """sigma**2 up to which Gaussian quantiles are computed by exact sums."""
 
@@ -193,6 +196,12 @@ def _positive(value: Exact, name: str) -> Fraction:
     number = as_fraction(value, name)
     if number <= 0:
         raise InputError(f"{name}={show(number)}: expected a number > 0.", code="noise.scale", value=number)
+    if number > _LARGEST:
+        raise RefusedError(
+            f"{name}={brief(int(number))}: expected at most 10**{_DECIMALS}: nobody could use, or draw, noise of that size. Allow a larger loss.",
+            code="noise.scale-too-large",
+            value=number,
+        )
     return number
 
 

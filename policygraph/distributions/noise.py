@@ -12,7 +12,7 @@ from policygraph.distributions.moments import (
     laplace_variance,
 )
 from policygraph.errors import InputError, RefusedError
-from policygraph.exact import Exact, as_fraction, show
+from policygraph.exact import Exact, as_fraction, brief, show
 
 LAPLACE, GAUSSIAN, NONE = "discrete Laplace", "discrete Gaussian", "none"
 """The distributions that are added to numbers, as records name them."""
@@ -114,8 +114,8 @@ def _drawable(given: Exact, name: str, what: str, most: int) -> Fraction:
         )
     if value > most:
         raise RefusedError(
-            f"{name}={show(value)}: expected at most 2**{most.bit_length() - 1}, so that no draw can leave 64-bit integers. "
-            "Use a coarser unit.",
+            f"{name}={show(value) if value < 10**15 else brief(int(value))}: expected at most 2**{most.bit_length() - 1}, so that no draw can leave 64-bit integers. "
+            "Use a coarser unit, or allow a larger loss.",
             code="noise.scale-too-large",
             **{name: value, "bound": most},
         )

@@ -372,6 +372,25 @@ def test_every_number_of_every_option_is_read_at_once(place: Place) -> None:
                 assert call(*kept, *more).status == 2, (command, option, value[:20])
 
 
+def test_losses_at_both_ends_of_the_floats(place: Place) -> None:
+    """Noise that no float can hold is refused, and noise that is nothing for a float leaves a ledger that answers."""
+    facts = place.folder / "ends.toml"
+    facts.write_text('[domain]\nsex = ["F", "M"]\nage = 3\n[[public]]\ncuboid = ["sex"]\n')
+    before = spent(place.ledger)
+    for loss in (("--epsilon", "1e-308"), ("--rho", "1e-308"), ("--epsilon", "1e-250")):
+        for command in (place.command(), ["compare", place.policy], ["audit", place.policy]):
+            kept = [part for part in command if part not in ("--epsilon", "1")]
+            assert wrong(call(*kept, *loss, "--json"), {2}) == "", (command[0], loss)
+    for command in ("explain", "attack"):
+        assert wrong(call(command, facts, "--epsilon", "1e-308", "--json"), {0, 2}) == ""
+    assert wrong(call("explain", place.policy, "--epsilon", "1e-308"), {2}, as_json=False) == ""
+    assert spent(place.ledger) == before
+    ledger = place.folder / "ends.db"
+    asked = ["ask", place.policy, "--cuboid", "sex", "--data", place.data, "--ledger", ledger, "--json"]
+    assert call(*asked, "--epsilon", "1e18", "--most", "1e18").status == 0
+    assert call(*asked, "--deviation", "2").status == 0
+
+
 def test_ledgers(place: Place) -> None:
     whole, path, found = place.ledger.read_bytes(), place.folder / "bad.db", []
 
