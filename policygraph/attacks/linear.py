@@ -14,34 +14,23 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from policygraph.attacks.parts import Parts
 from policygraph.distributions.noise import Noise
-from policygraph.errors import InputError, RefusedError, shown
+from policygraph.errors import InputError, shown
 from policygraph.model.constraints.base import AnyDomain, Constraint
 from policygraph.model.constraints.tables import Cuboid, StructuralZero, Total
 from policygraph.model.domain import Domain
 from policygraph.model.policy import Policy
 from policygraph.model.queries.base import Query
 from policygraph.model.queries.cuboids import CuboidQuery
-from policygraph.moves._compiled_order import substitute, triangular_order
 from policygraph.transforms.cuboids.costs import fitted_factors
 from policygraph.transforms.cuboids.lattice import Family, Lattice
 
 __all__ = ["Reconstruction", "reconstruct"]
 
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-MOST_ENTRIES = 50_000_000
-"""Most numbers of cells times unknowns, which are held at once."""
-MOST_UNKNOWNS = 4_000
-"""Most unknowns whose joint information is inverted."""
-ROUNDING = 1e-12
-"""Entries below this share of the largest are rounding errors."""
-SINGULAR = 1e-10
-"""Singular values below this share of the largest count as none: there the answers say nothing."""
 CONTRADICTION = 1e-7
 """Values of public sums that miss each other by more than this share of the largest contradict each other."""
-BLIND = 1e-8
-"""A cell of which a larger share is unseen cannot be estimated."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +74,7 @@ class Reconstruction:
                 known |= (family.masks & ~np.int64(mask)) == 0
             sizes = np.array([self._block_size(int(mask)) for mask in family.masks], dtype=np.float64)
             return int(sizes[~known].sum())
-        return int(self._basis.shape[1])
+        return self._parts.unknowns
 
     @property
     def uniform(self) -> bool:
@@ -98,7 +87,7 @@ class Reconstruction:
         Raises
         ------
         RefusedError
-            When there are too many unknowns to invert their information and no closed form applies.
+            When too many unknowns hang together to invert their information and no closed form applies.
         """
         at = np.arange(self._size) if cells is None else np.asarray(cells, dtype=np.int64).reshape(-1)
         if self._closed:
@@ -110,16 +99,7 @@ class Reconstruction:
                 self._family.index[self._lattice.base]
             ]
             return np.full(len(at), one)
-        out = np.zeros(len(at))
-        values, directions, scales = self._information
-        seen = values > SINGULAR * float(values.max(initial=0.0))
-        scaled = self._basis[at] / scales
-        where = scaled @ directions
-        if seen.any():
-            out = np.square(where[:, seen] / values[seen]).sum(axis=1)
-        blind = np.linalg.norm(where[:, ~seen], axis=1) > BLIND * np.linalg.norm(scaled, axis=1)
-        out[blind] = np.inf
-        return np.asarray(out)
+        return self._open_variances[at]
 
     def deviation(self, cells: Any = None) -> Floats:
         """Standard deviation of the best estimate of some cells: how many records the attacker is off by."""
@@ -145,21 +125,22 @@ class Reconstruction:
                 f"answers of {len(answers)} queries: expected those of {len(self.queries)}.",
                 code="attacks.answers",
             )
-        start = self._start(self._values(facts))
-        right = np.zeros(self._basis.shape[1])
-        for query, variance, given in zip(self.queries, self.variances, answers, strict=True):
-            noisy = np.asarray(given, dtype=np.float64).reshape(-1)
-            if noisy.shape != (query.height,):
+        exact = self._values(facts)
+        noisy = [np.asarray(given, dtype=np.float64).reshape(-1) for given in answers]
+        for query, given in zip(self.queries, noisy, strict=True):
+            if given.shape != (query.height,):
                 raise InputError(
-                    f"{len(noisy)} answers of {query!r}: expected {query.height}.", code="attacks.answers"
+                    f"{len(given)} answers of {query!r}: expected {query.height}.", code="attacks.answers"
                 )
-            matrix = self._matrix(query)
-            right += self._basis.T @ (matrix.T @ ((noisy - matrix @ start) / variance))
-        values, directions, scales = self._information
-        seen = values > SINGULAR * float(values.max(initial=0.0))
-        along = directions[:, seen]
-        found = along @ ((along.T @ (right / scales)) / np.square(values[seen])) / scales
-        return np.asarray(start + self._basis @ found)
+        found = self._parts.estimate(np.concatenate([exact, *noisy]))
+        missing = np.abs(exact - self._rows @ found)
+        size = max(np.abs(exact).max(initial=1.0), np.abs(found).max(initial=1.0))
+        if np.any(missing > CONTRADICTION * size):
+            raise InputError(
+                "the values of the public sums contradict each other: expected those of one table.",
+                code="attacks.facts",
+            )
+        return found
 
     @property
     def _size(self) -> int:
@@ -239,74 +220,23 @@ class Reconstruction:
         return made
 
     @cached_property
-    def _order(self) -> tuple[Ints, Ints, Ints]:
-        facts = self._rows
-        turned = facts.tocsc()
-        order, pivots, free = triangular_order(
-            facts.indptr.astype(np.int64),
-            facts.indices.astype(np.int64),
-            turned.indptr.astype(np.int64),
-            turned.indices.astype(np.int64),
-        )
-        return order, pivots, free
+    def _parts(self) -> Parts:
+        """Public sums and answers, split into parts that have nothing to do with each other."""
+        from scipy.sparse import vstack
 
-    def _fill(self, values: Floats, table: Floats) -> Floats:
-        facts = self._rows
-        order, pivots, _ = self._order
-        substitute(
-            facts.indptr.astype(np.int64),
-            facts.indices.astype(np.int64),
-            facts.data,
-            order,
-            pivots,
-            values,
-            table,
-        )
-        return table
-
-    def _start(self, values: Floats) -> Floats:
-        """A table with the public sums, of real numbers of any sign."""
-        start = self._fill(values[:, None], np.zeros((self._size, 1)))[:, 0]
-        rest, made, broken = self._left_over
-        if np.any(np.abs(broken) > SINGULAR):
-            moved, *_ = np.linalg.lstsq(broken, values[rest] - self._rows[rest] @ start, rcond=SINGULAR)
-            start = start + made @ moved
-        missing = np.abs(values[rest] - self._rows[rest] @ start)
-        size = max(np.abs(values).max(initial=1.0), np.abs(start).max(initial=1.0))
-        if np.any(missing > CONTRADICTION * size):
-            raise InputError(
-                "the values of the public sums contradict each other: expected those of one table.",
-                code="attacks.facts",
-            )
-        return np.asarray(start)
+        matrices = [self._rows, *(self._matrix(query) for query in self.queries)]
+        spread = [
+            np.zeros(self._rows.shape[0]),
+            *(
+                np.broadcast_to(variance, query.height)
+                for query, variance in zip(self.queries, self.variances, strict=True)
+            ),
+        ]
+        return Parts(vstack(matrices, format="csr"), np.concatenate(spread))
 
     @cached_property
-    def _basis(self) -> Floats:
-        """Changes of the table that keep all public facts, as columns."""
-        _, made, broken = self._left_over
-        if not np.any(np.abs(broken) > SINGULAR):
-            return made
-        # Rows that determine no further cell, and do not follow from the others either, restrict the free cells.
-        from scipy.linalg import null_space
-
-        return np.asarray(made @ null_space(broken, rcond=SINGULAR))
-
-    @cached_property
-    def _left_over(self) -> tuple[Ints, Floats, Floats]:
-        """Facts that determine no further cell; the table as a function of the free cells, by the others; and what a change of the free cells does to these facts."""
-        order, _, free = self._order
-        if len(free) > MOST_UNKNOWNS or len(free) * self._size > MOST_ENTRIES:
-            raise RefusedError(
-                f"the public facts leave {len(free):,} of {self._size:,} numbers open: expected at most {MOST_UNKNOWNS:,}, or cuboids only "
-                "(facts and queries), which have a closed form. Attack a coarser table.",
-                code="attacks.size",
-                value=len(free),
-            )
-        table = np.zeros((self._size, len(free)))
-        table[free, np.arange(len(free))] = 1.0
-        made = self._fill(np.zeros((self._rows.shape[0], len(free))), table)
-        rest = np.setdiff1d(np.arange(self._rows.shape[0]), order)
-        return rest, made, np.asarray(self._rows[rest] @ made)
+    def _open_variances(self) -> Floats:
+        return self._parts.variance()
 
     def _matrix(self, query: Query) -> Any:
         """A query in the units users see."""
@@ -317,32 +247,6 @@ class Reconstruction:
         from scipy.sparse import diags_array
 
         return diags_array(weights) @ matrix
-
-    @cached_property
-    def _information(self) -> tuple[Floats, Floats, Floats]:
-        """Singular values and right singular vectors of what the answers say about the unknowns, in units of their own; and these units.
-
-        The answers, each divided by its deviation, are kept as a triangle (QR), not as normal equations, and each unknown is measured in how well it is seen: then one that is seen
-        a million times better than another does not hide it.
-        """
-        count = self._basis.shape[1]
-        triangle = np.zeros((0, count))
-        whole = not np.any(self._basis % 1)
-        for query, variance in zip(self.queries, self.variances, strict=True):
-            matrix = self._matrix(query)
-            seen = matrix @ self._basis
-            if not whole and matrix.nnz:
-                # Sums of broken numbers that cancel leave rounding errors, which are no information.
-                sizes = np.asarray(abs(matrix).max(axis=1).todense(), dtype=np.float64).reshape(-1, 1)
-                seen[np.abs(seen) < ROUNDING * sizes * float(np.abs(self._basis).max(initial=0.0))] = 0.0
-            seen /= np.sqrt(variance[:, None] if np.ndim(variance) else float(variance))
-            triangle = np.asarray(np.linalg.qr(np.concatenate([triangle, seen]), mode="r"))
-        if not count:
-            return np.zeros(0), np.zeros((0, 0)), np.ones(0)
-        scales = np.linalg.norm(triangle, axis=0)
-        scales[scales == 0.0] = 1.0
-        _, values, turned = np.linalg.svd(triangle / scales)
-        return np.concatenate([values, np.zeros(count - len(values))]), turned.T, scales
 
     def _values(self, facts: Any) -> Floats:
         if facts is not None:
@@ -412,7 +316,8 @@ def reconstruct(facts: Any, queries: Query | Sequence[Query], noise: Any) -> Rec
     -----
     With the facts A x = b the tables are x0 + N f, where the columns of N span the null space of A. Answers y = W x + z with independent
     noise of variances s have the information F = N' W' diag(1/s) W N about f, and the best linear unbiased estimate of x has the covariance N F^-1 N'.
-    For whole cuboids this is a sum over interaction blocks. Costs: linear in the entries of the facts, times the unknowns.
+    For whole cuboids this is a sum over interaction blocks. Elsewhere cells and sums are split into parts that share nothing, and each part is solved from the side of its unknowns, or of its sums where
+    every cell has an answer of its own. Costs: linear in the entries of the facts, times the unknowns of a part.
     """
     listed = (queries,) if isinstance(queries, Query) else tuple(queries)
     given = (noise,) if isinstance(queries, Query) else noise

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import diags_array
+from scipy.sparse import csr_array, diags_array
 
 import policygraph as pg
-from policygraph.attacks import reconstruct
+from policygraph.attacks import parts, reconstruct
 from tests.oracles.attacks import best_estimates
 from tests.strategies import SHAPES, facts, queries
 
@@ -173,13 +173,77 @@ def test_bad_input_gets_a_sentence(change, code: str) -> None:
     assert raised.value.code == code
 
 
-def test_too_many_unknowns_are_refused() -> None:
+def test_too_many_unknowns_that_hang_together_are_refused() -> None:
     domain = pg.Domain({"r": 5000})
     with pytest.raises(pg.RefusedError) as raised:
         reconstruct(
-            pg.Policy(domain, constraints=[pg.count({"r": [0, 1]})]), pg.queries.identity(domain), 1.0
+            pg.Policy(domain, constraints=[pg.count({"r": [0, 1]})]), pg.queries.prefix(domain, "r"), 1.0
         ).variance()
     assert raised.value.code == "attacks.size"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6))
+def test_both_sides_of_a_part_give_the_same(seed: int) -> None:
+    """From the unknowns and from the sums, against the pseudo-inverses of the book."""
+    rng = np.random.default_rng(seed)
+    cells, sums, others = int(rng.integers(2, 9)), int(rng.integers(1, 6)), int(rng.integers(0, 3))
+    facts = rng.integers(-1, 3, (sums, cells)) * (rng.random((sums, cells)) < 0.6)
+    matrix = np.concatenate([np.diag(rng.integers(1, 4, cells)), rng.integers(-1, 2, (others, cells))])
+    spread = rng.choice([0.5, 2.0, 8.0], cells + others)
+    truth = rng.integers(0, 9, cells)
+    noisy = matrix @ truth + rng.random(cells + others)
+    estimate, variance = best_estimates(facts, facts @ truth, matrix, noisy, spread)
+    rows, values = np.concatenate([facts, matrix]), np.concatenate([facts @ truth, noisy])
+    with pytest.MonkeyPatch.context() as patch:
+        for few, entries in ((10**6, parts.MOST_ENTRIES), (0, 0)):
+            patch.setattr(parts, "FEW_CELLS", few)
+            patch.setattr(parts, "MOST_ENTRIES", entries)
+            found = parts.Parts(rows, np.concatenate([np.zeros(sums), spread]))
+            np.testing.assert_allclose(found.variance(), variance, rtol=1e-8, atol=1e-9)
+            np.testing.assert_allclose(found.estimate(values), estimate, rtol=1e-7, atol=1e-7)
+            assert found.unknowns == cells - np.linalg.matrix_rank(facts)
+
+
+def test_networks_and_tables_with_thousands_of_open_cells() -> None:
+    """Closed forms by symmetry: of n cells that all look alike, with facts of rank r, the variance is that of the noise times 1 - r / n."""
+    network = degrees(120)
+    found = reconstruct(network, pg.queries.identity(network.domain), 2.0)
+    np.testing.assert_allclose(found.variance(), 2 * (1 - 2 / 119), rtol=1e-9)
+    assert found.unknowns == 120 * 119 // 2 - 120
+    domain = pg.Domain({"a": 70, "b": 80})
+    table = pg.Policy(domain, constraints=[pg.Cuboid("a"), pg.Cuboid("b")])
+    apart = reconstruct(rows_of(table), pg.queries.identity(domain), 2.0)
+    short = reconstruct(table, pg.queries.cuboid(domain, "a", "b"), 2.0)
+    assert short.uniform
+    assert not apart.uniform
+    np.testing.assert_allclose(apart.variance(), short.variance(), rtol=1e-9)
+    assert apart.unknowns == short.unknowns == 69 * 79
+    truth = np.random.default_rng(1).integers(0, 50, domain.size)
+    guess = apart.estimate([truth + 0.25], rows_of(table) @ truth)
+    np.testing.assert_allclose(guess, truth, atol=1e-8)
+
+
+def test_many_parts_that_share_nothing() -> None:
+    """Chains of 100 values, and zeros: unknowns of one part are no burden to another."""
+    k = 100_000
+    at = np.arange(k - 1)
+    at = at[(at + 1) % 100 != 0]
+    where = np.concatenate([np.arange(len(at))] * 2), np.concatenate([at, at + 1])
+    facts = csr_array((np.ones(2 * len(at)), where), shape=(len(at), k))
+    found = reconstruct(facts, pg.queries.identity(pg.Domain({"r": k})), 2.0)
+    assert found.unknowns == k // 100
+    np.testing.assert_allclose(found.variance(), 2 / 100, rtol=1e-9)
+
+
+def test_cells_that_nothing_tells_apart_and_cells_that_are_empty() -> None:
+    domain = pg.Domain({"a": 3, "b": 2})
+    policy = pg.Policy(domain, constraints=[pg.StructuralZero([(0, 0), (1, 0)]), pg.count({"a": 0})])
+    found = reconstruct(policy, pg.queries.cuboid(domain, "a"), 2.0)
+    # (0, 1) is all of a = 0, which is public; (1, 1) is all of a = 1; the two cells of a = 2 are seen together only.
+    assert found.variance().round(9).tolist() == [0.0, 0.0, 0.0, 2.0, np.inf, np.inf]
+    assert found.unknowns == 3
+    assert found.estimate([[4.5, 7.0, 9.0]], facts=[0, 0, 5]).round(9).tolist() == [0, 5, 0, 7, 4.5, 4.5]
 
 
 def test_an_answer_that_is_seen_much_better_does_not_hide_another() -> None:
