@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 from fractions import Fraction
+from functools import cached_property
 from itertools import combinations, pairwise, permutations, product
 from typing import Any
 
@@ -49,7 +50,12 @@ class Meter:
     def spend(cls, steps: int) -> None:
         """Give up when there are too many steps."""
         cls.left -= steps
-        if cls.left < 0:
+        cls.afford(0)
+
+    @classmethod
+    def afford(cls, steps: int) -> None:
+        """Give up at once where at least so many steps are still to be made, and there are not as many left."""
+        if cls.left < steps:
             raise OpenError("too long to check here")
 
 
@@ -1064,6 +1070,12 @@ class Question:
         """The same neighbours and another query."""
         return Question(self.spec, query, norm)
 
+    @cached_property
+    def of_cells(self) -> Question:
+        """The same neighbours, with every cell asked for."""
+        every: Any = {"adjacency": True} if self.space.network else {"cuboids": [list(self.space.names)]}
+        return self.with_query(every, "l1")
+
     def margins(self) -> list[frozenset[int]]:
         """The public margins as sets of attributes with several values, none inside another; only where there are no other facts."""
         several, found = self.space.several(), set()
@@ -1428,14 +1440,22 @@ def column_bound(problem: Question) -> int:
     return max((problem.size(query.column(cell)) for cell in problem.cells()), default=0)
 
 
-def differing(problem: Question, names: frozenset[int]) -> int:
-    """What replacing a record by one that differs on exactly these attributes changes; for queries that treat all values alike."""
+def differing(problem: Question, names: frozenset[int], tables: dict[tuple[int, frozenset[int]], int]) -> int:
+    """What replacing a record by one that differs on exactly these attributes changes; for queries that treat all values alike.
+
+    ``tables`` keeps what a table contributes for those of its attributes that differ.
+    """
     query = problem.query
     if query.tables is None or not query.even:
         raise OpenError("a query that does not treat all values of an attribute alike")
     total = 0
-    for axes, weight, factors in query.tables:
-        if not names & set(axes):
+    for number, (axes, weight, factors) in enumerate(query.tables):
+        here = names.intersection(axes)
+        if not here:
+            continue
+        Meter.spend(1)
+        if (number, here) in tables:
+            total += tables[number, here]
             continue
         same = 1
         pairs: Counter[tuple[int, int]] = Counter({(1, 1): 1})
@@ -1452,7 +1472,8 @@ def differing(problem: Question, names: frozenset[int]) -> int:
             Meter.spend(len(pairs) * len(both))
             pairs = following
         gap = sum((abs(x - y) if problem.norm == "l1" else (x - y) ** 2) * n for (x, y), n in pairs.items())
-        total += (weight if problem.norm == "l1" else weight * weight) * same * gap
+        tables[number, here] = (weight if problem.norm == "l1" else weight * weight) * same * gap
+        total += tables[number, here]
     return total
 
 
@@ -1464,10 +1485,21 @@ def largest_differing(problem: Question, changing: frozenset[int], most: int) ->
     )
     used = sorted(changing & {axis for axes, _, _ in problem.query.tables or [] for axis in axes})
     plain = problem.query.kinds != ["interactions"]
-    best = 0
-    for count in range(min(most, len(used)), 0, -1):
+    best, tables = 0, dict[tuple[int, frozenset[int]], int]()
+    counts = range(min(most, len(used)), 0, -1)
+    widths = Counter(len(changing.intersection(axes)) for axes, _, _ in problem.query.tables or [])
+    Meter.afford(
+        sum(
+            10 * math.comb(len(used), count)
+            + sum(
+                n * (math.comb(len(used), count) - math.comb(len(used) - k, count)) for k, n in widths.items()
+            )
+            for count in (counts[:1] if plain else counts)
+        )
+    )
+    for count in counts:
         Meter.spend(10 * math.comb(len(used), count))
-        best = max(best, *(differing(problem, frozenset(some)) for some in combinations(used, count)))
+        best = max(best, *(differing(problem, frozenset(some), tables) for some in combinations(used, count)))
         if plain:
             return best  # counts only grow with the set
     return best
@@ -1504,6 +1536,8 @@ def row_ranges(problem: Question) -> int:
     high: Column = {}
     seen: Counter[Any] = Counter()
     cells = problem.cells()
+    if problem.query.kinds in (["cuboids"], ["interactions"]):
+        Meter.afford(len(cells) * len(problem.query.tables or ()))  # each column has a row of each table
     longest = 0
     for cell in cells:
         column = problem.query.column(cell)
@@ -1691,13 +1725,17 @@ def determined(problem: Question) -> int:
     need(problem.definition != "edges", "public facts are needed")
     total = problem.graph is not None and not problem.graph.everywhere and not problem.graph.loose
     query = problem.query
-    if query.tables is not None and query.kinds == ["cuboids"]:
+    if query.tables is not None and query.kinds in (["cuboids"], ["interactions"]):
         several = problem.space.several()
         margins = [frozenset(f.margin) for f in problem.facts if f.margin is not None] + [
             frozenset[int]()
         ] * total
-        if all(any(frozenset(axes) & several <= m for m in margins) for axes, _, _ in query.tables):
+        inside = all(any(frozenset(axes) & several <= m for m in margins) for axes, _, _ in query.tables)
+        if inside and query.kinds == ["cuboids"]:
             return 0
+        # A table has interactions of all its attributes, which no table has that lacks one of them.
+        more = bool(problem.zeros) or any(fact.margin is None for fact in problem.facts)
+        need(inside or more, "an answer is no combination of the public facts")
     cells = problem.cells()
     facts = transposed({cell: problem.known(cell) for cell in cells})
     rows = [*facts.values(), *([dict.fromkeys(cells, 1)] if total else [])]
@@ -1712,9 +1750,19 @@ def determined(problem: Question) -> int:
     return 0
 
 
+def enough_sums(problem: Question, numbers: int) -> None:
+    """Refuse public tables with too few sums to leave so few numbers open in each connected part, each of which has a sum at least."""
+    if problem.zeros or not problem.facts or any(fact.margin is None for fact in problem.facts):
+        return
+    sizes = problem.space.sizes
+    sums = sum(math.prod(sizes[axis] for axis in fact.margin or ()) for fact in problem.facts)
+    need(problem.space.size <= (1 + numbers) * sums, "the public tables leave more numbers open")
+
+
 def open_numbers(problem: Question) -> int:
     """The facts leave one number open in each connected part, so that its minimal moves are one vector and its negative."""
     need(problem.definition == "induced", "there must be no policy graph")
+    enough_sums(problem, 1)
     columns = {cell: problem.known(cell) for cell in problem.cells()}
     rows = transposed(columns)
     best, seen = 0, set[int]()
@@ -1775,6 +1823,7 @@ def _of_part(problem: Question, part: set[int], rows: dict[Any, Column]) -> int:
 def two_open_numbers(problem: Question) -> int:
     """The facts leave two numbers open in each connected part at most: the largest minimal move is one of fewest cells."""
     need(problem.definition == "induced", "there must be no policy graph")
+    enough_sums(problem, 2)
     forms = solved({cell: problem.known(cell) for cell in problem.cells()})
     parts: list[tuple[set[int], dict[int, Column]]] = []
     for cell, form in forms.items():
@@ -2330,7 +2379,7 @@ def _zero_sums(
 class CellKinds:
     """Cells that the facts and the query do not tell apart, taken together."""
 
-    def __init__(self, problem: Question) -> None:
+    def __init__(self, problem: Question, most: int | None = None) -> None:
         self.problem, self.identity = problem, problem.query.identity
         groups: dict[Any, list[int]] = {}
         columns: dict[Any, Column] = {}
@@ -2342,6 +2391,7 @@ class CellKinds:
             Meter.spend(4 + len(column) + len(rows))
             key = frozenset(column.items()), frozenset(rows.items())
             groups.setdefault(key, []).append(cell)
+            need(most is None or len(groups) <= most, "there are too many kinds of cells")
             columns[key], answers[key] = column, rows
         self.members = list(groups.values())
         self.columns = [columns[key] for key in groups]
@@ -2685,9 +2735,7 @@ def bound(problem: Question, proof: Any) -> tuple[int, str]:
 
 def _times_column(problem: Question, proof: Any) -> tuple[int, str]:
     """A move of so many records changes the answer by at most so many times the longest column."""
-    space = problem.space
-    every: Any = {"adjacency": True} if space.network else {"cuboids": [list(space.names)]}
-    cells, how = bound(problem.with_query(every, "l1"), proof)
+    cells, how = bound(problem.of_cells, proof)
     wide = column_bound(problem)
     return (
         cells * wide if problem.norm == "l1" else cells * cells * wide,
@@ -2937,14 +2985,16 @@ def found_proof(problem: Question, upper: Fraction) -> dict[str, Any]:
     first: list[dict[str, Any]] = [{"kind": "theorem", "theorem": name} for name in quick]
     second: list[dict[str, Any]] = [{"kind": "theorem", "theorem": name} for name in slow]
     second += [{"kind": "listing", "of": name} for name in LISTINGS]
+    rest = WORK // 2
     for proof in to_cells(first) + to_cells(second):
-        Meter.left = WORK // 8
+        Meter.left = given = min(WORK // 8, max(rest, 0))
         try:
             if bound(problem, proof)[0] * unit <= upper:
                 Meter.left = WORK
                 return proof
         except (OpenError, FailedError):
-            continue
+            pass
+        rest -= given - Meter.left
     raise OpenError("no theorem or listing that is known here proves the bound")
 
 

@@ -173,6 +173,17 @@ AREAS = {
         ),
     ),
     "check": Area(("policygraph/check.py",), ("tests/sensitivity/test_check.py",)),
+    "requests": Area(("policygraph/curator/requests.py",), ("tests/curator/test_requests.py",)),
+    "online": Area(
+        ("policygraph/curator/online.py",),
+        # Without the processes that are killed or race.
+        ("tests/curator/test_online.py", "-k", "not process"),
+    ),
+    "linked": Area(("policygraph/curator/counting/linked.py",), ("tests/curator/test_linked.py",)),
+    "verify-linked": Area(
+        ("policygraph/sensitivity/verify/linked.py", "policygraph/sensitivity/verify/claims.py"),
+        ("tests/model/test_linked.py",),
+    ),
     "verify-units": Area(("policygraph/sensitivity/verify/units.py",), ("tests/model/test_units.py",)),
     "units": Area(
         ("policygraph/curator/counting/units.py", "policygraph/curator/runners/members.py"),

@@ -78,8 +78,7 @@ def _cells(problem: check.Question) -> check.Question | None:
     """The problem of the cells themselves, where another query is asked."""
     if problem.query.measure is not None or problem.query.identity or problem.definition != "induced":
         return None
-    every = {"adjacency": True} if problem.space.network else {"cuboids": [list(problem.space.names)]}
-    return problem.with_query(every, "l1")
+    return problem.of_cells
 
 
 def _reduced(
@@ -101,10 +100,8 @@ def _moves(problem: check.Question, unit: Fraction, power: Fraction | None) -> d
     if problem.definition != "induced" or problem.query.measure is not None:
         return None
     check.Meter.left = check.WORK
-    kinds = check.CellKinds(problem)
+    kinds = check.CellKinds(problem, KINDS)
     n = len(kinds.columns)
-    if n > KINDS:
-        return None
     keys = sorted({key for column in kinds.columns for key in column}, key=repr)
     matrix = np.array([[column.get(key, 0) for column in kinds.columns] for key in keys], dtype=object)
     matrix = matrix.reshape(len(keys), n)
