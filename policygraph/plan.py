@@ -608,7 +608,7 @@ def _advice(made: BudgetPlan) -> str:
     if len(needed) == 1:
         return f"{size}."
     if best == made.policy.strength:
-        saved = "nothing" if least == epsilon else "less than half of the epsilon"
+        saved = "nothing" if least == epsilon else "at most half of the epsilon"
         return (
             f"{size}. Keep strength = {best!r}: weaker promises would save {saved}, and hide less."
             if best != "markov"

@@ -229,18 +229,24 @@ def shown(base: str, forecast: Needs) -> list[Any]:
     proof = forecast.certificate
     kind = "exactly" if proof.exact else "at most"
     rows = [
-        [name or "total", f"{cells:,}", f"{spread:.3g}", f"{reach:.3g}"]
+        [
+            name or "total",
+            f"{cells:,}",
+            f"{spread:.3g}" if spread else "exact",
+            f"{reach:.3g}" if reach else "exact",
+        ]
         for name, cells, spread, reach in forecast.errors
     ]
     return [
         tag("h2", "What this needs"),
         tag("p", "The most that one step between neighbours changes the answers, all together: ", tag("strong", f"{kind} {show(proof.value)}", id="sensitivity"), f" ({proof.definition})."),
-        tag("p", f"The mechanism with the least expected error: {forecast.mechanism}. Its errors do not depend on the records:"),
+        tag("p", "With the mechanism of the least expected error; these errors do not depend on the records:"),
         tag(
             "div",
             table(["table", "counts", "standard deviation", "within, 95 % of the time"], rows, numbers=(1, 2, 3), caption="Forecast errors, in people"),
             class_="wide", id="errors", tabindex="0", role="region", aria_label="Forecast errors",
         ),
+        tag("details", tag("summary", "How such a release is made"), tag("ol", [tag("li", line) for line in forecast.stages])),
         tag("details", tag("summary", "Why the sensitivity is this number"), tag("pre", str(proof), tabindex="0")),
         tag("h2", "What an attacker learns"),
         [

@@ -57,8 +57,8 @@ class Needs:
     ----------
     certificate
         The sensitivity of what is released.
-    mechanism
-        What would release it.
+    stages
+        How the mechanism that would be taken works, a sentence for each stage.
     errors
         For each table its name, how many counts it has, the standard deviation and the 95 % range of its worst count.
     attack
@@ -66,7 +66,7 @@ class Needs:
     """
 
     certificate: Sensitivity
-    mechanism: str
+    stages: tuple[str, ...]
     errors: tuple[tuple[str, int, float, float], ...]
     attack: str
 
@@ -258,7 +258,7 @@ class Work:
             (part.name, part.height, float(np.max(ready.deviation(at))), float(np.max(ready.within_95(at))))
             for at, part in enumerate(file.query.parts)
         )
-        found = Needs(certificate, ready.mechanism, errors, said)
+        found = Needs(certificate, tuple(ready.sentences()), errors, said)
         with self.lock:
             self._needs = (stamp, found)
         return found

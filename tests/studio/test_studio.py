@@ -263,6 +263,7 @@ def test_from_the_first_click_to_the_downloaded_report(driver, studio, folder):
     good()
     assert "districts.csv" in driver.find_element("css selector", "table").text
     first = driver.find_element("id", "sensitivity").text
+    assert "exact exact" in driver.find_element("id", "errors").text  # the districts are public
 
     # What is ticked takes effect at once: a second public table asks for more noise.
     wait(driver, "input[name=release][value=whole]").click()
