@@ -47,7 +47,6 @@ def run(small: bool) -> Result:
             "best method for m = 1, 2, 3, 4",
             "BMaxC, BMaxC, BMaxC, BMaxC",
             ", ".join(best[1:5]),
-            reason="ties of the greedy cover decide what is measured",
         ),
         Row(
             place,
@@ -55,7 +54,6 @@ def run(small: bool) -> Result:
             "changes little",
             show(spread),
             holds=spread < 2,
-            reason="the largest error falls steadily with m in expectation; by less than half up to m = 5",
         ),
         Row(
             place,

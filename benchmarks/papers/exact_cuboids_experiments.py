@@ -12,6 +12,7 @@ from benchmarks.papers.registry import Result, Row, Script, show
 SCRIPT = Script("exact-cuboids", "Section 7: experiments", "policygraph/mechanisms/cube/", 30)
 KNOWLEDGE = ("", "total", "Sex", "Age", "Age+Salary", "Sex, Age", "Age, Salary", "Sex+Age, Age+Salary")
 SIDE = 16
+NODES = 12
 
 
 def policy(domain: pg.Domain, known: str) -> pg.Policy:
@@ -39,6 +40,17 @@ def sums(known: int) -> tuple[float, float, float]:
     found = pg.sensitivity(pg.queries.identity(domain), public)
     before = 2 * float(found.value) ** 2
     after = pg.attacks.reconstruct(public, pg.queries.identity(domain), before).variance()
+    return float(found.value), float(np.sqrt(before)), float(np.sqrt(after.mean()))
+
+
+def degrees(known: int) -> tuple[float, float, float]:
+    """Some degrees of an undirected network public: sensitivity, deviation of a pair before and after consistency."""
+    network = pg.Network(NODES)
+    facts = [pg.Degrees(list(range(known)))] if known else []
+    public = pg.Policy(network, constraints=facts)
+    found = pg.sensitivity(pg.queries.identity(network), public)
+    before = 2 * float(found.value) ** 2
+    after = pg.attacks.reconstruct(public, pg.queries.identity(network), before).variance()
     return float(found.value), float(np.sqrt(before)), float(np.sqrt(after.mean()))
 
 
@@ -90,6 +102,7 @@ def measured(runs: int) -> float:
 def run(small: bool) -> Result:
     known = list(range(0, SIDE + 1, 4 if small else 1))
     lines = {k: sums(k) for k in known}
+    graphs = {k: degrees(k) for k in range(NODES + 1)}
     cubes = cube(small)
     sizes = (2, 4) if small else (2, 3, 4, 6, 8, 10)
     ratios = {n: one_cuboid(n) for n in sizes}
@@ -117,6 +130,28 @@ def run(small: bool) -> Result:
                 code="policygraph/moves/two_way/",
             )
         )
+    for k in range(0, NODES + 1, 3):
+        s, before, after = graphs[k]
+        rows.append(
+            Row(
+                place,
+                f"network of {NODES} nodes, {k} degrees public: S; deviation of a pair before and after consistency",
+                "",
+                f"{show(s)}; {show(before)}, {show(after)}",
+                code="policygraph/moves/degrees/",
+            )
+        )
+    least = min(after for k, (_, _, after) in graphs.items() if k) / graphs[0][1]
+    rows.append(
+        Row(
+            place,
+            f"network of {NODES} nodes: least deviation of a pair after consistency, of that with nothing public",
+            "",
+            f"{show(least)}: no crossover",
+            holds=least > 1,
+            code="policygraph/moves/degrees/",
+        )
+    )
     below = [name for name, found in cubes.items() if name != "nothing" and np.mean(found["after"]) < plain]
     rows.append(
         Row(
@@ -161,6 +196,7 @@ def run(small: bool) -> Result:
     )
     values = {
         "sums": {str(k): v for k, v in lines.items()},
+        "graphs": {str(k): v for k, v in graphs.items()},
         "cubes": cubes,
         "ratios": {str(n): v for n, v in ratios.items()},
     }
@@ -172,23 +208,24 @@ def run(small: bool) -> Result:
 def plot(values: dict[str, Any]) -> Any:
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(1, 3, figsize=(15, 5))
-    known = [int(k) for k in values["sums"]]
-    one = axes[0]
-    one.plot(
-        known, [v[1] for v in values["sums"].values()], "o--", color="tab:red", label="noise for the facts"
-    )
-    one.plot(
-        known, [v[2] for v in values["sums"].values()], "s-", color="tab:blue", label="after consistency"
-    )
-    one.axhline(np.sqrt(2), color="tab:grey", linestyle=":", label="nothing public, S = 1")
-    one.set(
-        title="16 x 16: more knowledge, more noise",
-        xlabel="public row sums, and as many column sums",
-        ylabel="standard deviation of a cell, epsilon 1",
-    )
-    one.legend(frameon=False)
-    two = axes[1]
+    figure, ((one, four), (two, three)) = pyplot.subplots(2, 2, figsize=(13, 9))
+    for axis, key, title, xlabel, what in (
+        (
+            one,
+            "sums",
+            "16 x 16: more knowledge, more noise",
+            "public row sums, and as many column sums",
+            "cell",
+        ),
+        (four, "graphs", f"network of {NODES} nodes", "public degrees", "pair"),
+    ):
+        found = values[key]
+        known = [int(k) for k in found]
+        axis.plot(known, [v[1] for v in found.values()], "o--", color="tab:red", label="noise for the facts")
+        axis.plot(known, [v[2] for v in found.values()], "s-", color="tab:blue", label="after consistency")
+        axis.axhline(np.sqrt(2), color="tab:grey", linestyle=":", label="nothing public, S = 1")
+        axis.set(title=title, xlabel=xlabel, ylabel=f"standard deviation of a {what}, epsilon 1")
+        axis.legend(frameon=False)
     names = list(values["cubes"])
     at = np.arange(len(names))
     before = [np.mean(values["cubes"][n]["before"]) for n in names]
@@ -205,7 +242,6 @@ def plot(values: dict[str, Any]) -> Any:
         xlim=(8, 4000),
     )
     two.legend(frameon=False, loc="upper right", fontsize=9)
-    three = axes[2]
     for n, ratios in values["ratios"].items():
         three.plot(range(len(ratios)), ratios, "o-", label=f"{n} values each")
     three.axhline(1, color="tab:grey", linestyle=":")
