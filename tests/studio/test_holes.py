@@ -130,16 +130,25 @@ def test_what_a_file_states_needs_no_tick(visitor):
     assert (status, "Released" in text) == (200, True)
 
 
+def started(folder, *arguments, **more):
+    """Python in a process of its own, with a folder for temporary files.
+
+    Signals mean what they mean at a terminal: a test run under ``nohup`` hands on that SIGHUP is ignored, and coverage would handle SIGTERM.
+    """
+    given = {name: value for name, value in os.environ.items() if name != "COVERAGE_PROCESS_START"}
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**given, "TMPDIR": str(folder), **more},
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+    )  # fmt: skip
+
+
 class Command:
-    """The command in a process of its own, with a folder for temporary files; without coverage, whose handler of SIGTERM would stay."""
+    """The command in a process of its own."""
 
     def __init__(self, folder, *arguments, **more):
-        given = {name: value for name, value in os.environ.items() if name != "COVERAGE_PROCESS_START"}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "policygraph", "studio", *arguments],
-            cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env={**given, "TMPDIR": str(folder), **more},
-        )  # fmt: skip
+        self.process = started(folder, "-m", "policygraph", "studio", *arguments, **more)
         self.address = self.process.stdout.readline().strip()
         self.port, self.token = self.address.removeprefix("http://127.0.0.1:").strip("/").split("/")
 
@@ -452,11 +461,7 @@ def test_the_end_does_not_wait_for_a_long_search(tmp_path, number, status, last)
         "Work.forecast = lambda work: (print('computing', flush=True), threading.Event().wait())\n"
         "main(['studio', '--no-browser'])\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", program],
-        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-    ) as process:  # fmt: skip
+    with started(tmp_path, "-c", program) as process:
         connections = []
         try:
             address = process.stdout.readline().strip()
