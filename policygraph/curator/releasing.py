@@ -321,6 +321,7 @@ def _charged(
                 room=room,
                 name=None if dataset == account else dataset,
                 content=known.account,
+                members=known.members,
                 description=ready.policy.to_spec(),
                 part=_part(ready, known),
                 compose_policies=compose_policies,

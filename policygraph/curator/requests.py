@@ -311,6 +311,14 @@ class Identity:
     counts: Data | None = None
     records: Records | LinkedSources | None = field(default=None, compare=False)
 
+    @property
+    def members(self) -> tuple[str, ...]:
+        """What each of two linked tables is known by; empty for other data."""
+        both = self.records
+        return (
+            (both.parent.fingerprint(), both.child.fingerprint()) if isinstance(both, LinkedSources) else ()
+        )
+
     def check(self, counts: Data) -> None:
         """Raise when the data were changed between being identified and being counted."""
         if counts.fingerprint != self.account:
@@ -443,17 +451,21 @@ def identify(
 
 def check_members(book: Ledger, known: Identity, dataset: str | None) -> None:
     """Linked tables are charged under a name, and not beside an account that one of the tables has already."""
-    both = known.records
-    if not isinstance(both, LinkedSources):
+    if not known.members:
         return
     if dataset is None:
         raise InputError(
             "linked tables in a ledger: expected dataset=... (--dataset), the name under which everything about both tables is charged.",
             code="linked.dataset",
         )
-    for source in (both.parent, both.child):
-        account = book.account(source.fingerprint())
-        if (account.charges or account.limit is not None) and dataset not in (account.name, account.dataset):
+    for member in known.members:
+        account = book.account(member)
+        share = account.name is not None and dataset.startswith(f"{account.name}/")
+        if (
+            (account.charges or account.limit is not None)
+            and not share
+            and dataset not in (account.name, account.dataset)
+        ):
             raise InputError(
                 f"one of the linked tables has an account in this ledger already, {account.name or account.dataset!r}: expected dataset={account.name or account.dataset!r}, so that "
                 "what is spent on it adds up.",

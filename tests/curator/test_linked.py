@@ -384,6 +384,40 @@ def test_linked_tables_do_not_escape_the_accounts_of_their_tables(tmp_path):
     assert [each.charges for each in book.datasets()] == [1]
 
 
+def test_one_of_two_linked_tables_has_no_account_of_its_own_afterwards(tmp_path):
+    """Whoever is asked for first, what is spent on the persons alone and on both tables adds up."""
+    book, policy = pg.Ledger(tmp_path / "budget.db"), pg.LinkedUnit(HOMES)
+    pg.release(QUERY, policy, TOWN, epsilon=1, ledger=book, dataset="town")
+    book.set_limit("town", pg.Epsilon(1))
+    persons = pg.Domain({"age": ["c", "a"]})
+    query, records = pg.queries.identity(persons), pg.Policy(persons)
+    with pytest.raises(pg.BudgetError):
+        pg.release(query, records, TOWN["persons"], epsilon=1, ledger=book)
+    with pytest.raises(pg.BudgetError):
+        pg.release(query, records, TOWN["persons"], epsilon=1, ledger=book, compose_policies=True)
+    with pytest.raises(pg.BudgetError):
+        pg.release(query, records, TOWN["persons"], epsilon=1, ledger=book, dataset="people")
+    # Neither do the same persons in other dwellings.
+    elsewhere = pa.table({"id": TOWN["dwellings"]["id"], "area": TOWN["dwellings"]["area"].to_pylist()[::-1]})
+    moved = {**TOWN, "dwellings": elsewhere}
+    with pytest.raises(pg.InputError) as again:
+        pg.release(QUERY, policy, moved, epsilon=1, ledger=book, dataset="village")
+    assert again.value.code == "linked.dataset"
+    with pytest.raises(pg.BudgetError):
+        pg.release(QUERY, policy, moved, epsilon=1, ledger=book, dataset="town")
+    assert [(each.name, each.charges) for each in book.datasets()] == [("town", 1)]
+    book.set_limit("town", pg.Epsilon(2))
+    pg.release(QUERY, policy, moved, epsilon="1/2", ledger=book, dataset=book.open_account("health", "town"))
+    assert book.account("town").spent == pg.Epsilon("3/2")
+    book.set_limit("town", pg.Epsilon(9))
+    with pytest.raises(pg.InputError) as other:
+        pg.release(
+            query, records, TOWN["persons"], epsilon=1, ledger=book, dataset="people", compose_policies=True
+        )
+    assert other.value.code == "ledger.name"
+    assert pg.Ledger(tmp_path / "budget.db").history("town")[-1].name == "town"
+
+
 def test_linked_tables_have_no_edges():
     with pytest.raises(pg.InputError) as refusal:
         pg.release(QUERY, pg.LinkedUnit(HOMES), TOWN, epsilon=1, edges={"loops": "drop"})

@@ -279,8 +279,8 @@ def keyed(secret: bytes, text: str) -> str:
 def find(db: schema.Connection, secret: bytes, dataset: str) -> tuple[str, str | None]:
     """Find a data set by name, by keyed name, or by fingerprint, known or new; give key and name.
 
-    The fingerprint of data that were charged under a name leads to the account of that name; data that shares spend on lead to the account of
-    which they are shares.
+    The fingerprint of data that were charged under a name leads to the account of that name, and so does that of data that were charged with others, such as one of two
+    linked tables; data that shares spend on lead to the account of which they are shares.
 
     Raises
     ------
@@ -299,6 +299,7 @@ def find(db: schema.Connection, secret: bytes, dataset: str) -> tuple[str, str |
                 "SELECT dataset, name FROM entries JOIN datasets USING (dataset) WHERE content = ? LIMIT 1",
                 (key,),
             ).fetchone()
+            or _of_member(db, key)
             or (f"d:{key}", None)
         )
         root = teams.data_root(db, row[0])
@@ -313,6 +314,19 @@ def find(db: schema.Connection, secret: bytes, dataset: str) -> tuple[str, str |
             dataset=dataset,
         )
     return str(row[0]), row[1]
+
+
+def _of_member(db: schema.Connection, key: str) -> tuple[str, str | None] | None:
+    """The account in which data were charged together with others, such as one of two linked tables."""
+    rows = db.execute(
+        "SELECT dataset, name, details.content FROM entries JOIN datasets USING (dataset) JOIN details USING (number) "
+        "WHERE details.content LIKE ? ORDER BY number",
+        ('%"members":%',),
+    )
+    for dataset, name, about in rows.fetchall():
+        if key in json.loads(about).get("members", ()):
+            return dataset, name
+    return None
 
 
 def register(db: schema.Connection, key: str, old: str | None, name: str | None) -> None:

@@ -623,6 +623,7 @@ class Ledger:
         purpose: str | None = None,
         labels: Sequence[str] = (),
         reservation: int | None = None,
+        members: Sequence[str] = (),
     ) -> RecordedRequest:
         """Charge for a request together with the key of its noise, or find the charge that was made for it already.
 
@@ -635,6 +636,8 @@ class Ledger:
             Whether a request that has a charge, completed or with a key, is not charged again.
         room
             Room on the disk that is held for the release; checked before the charge.
+        members
+            Fingerprints of the data that make up this data set, such as the two linked tables: releases on one of them alone are charged to the same account.
         dataset, policy, loss, request, name, content, description, part, compose_policies, note, purpose, labels, reservation
             As in :meth:`charge`.
 
@@ -665,6 +668,7 @@ class Ledger:
             line = self._line(db, tree, key_of, title)
             known, root = line[0], next(each for each in line if each.dataset == tree.root_of(key_of))
             stored = None if content is None else self._content_key(db, content, root, known.title)
+            inside = [self._content_key(db, each, root, known.title) for each in members]
             taken = self._taken(db, reservation, key_of, loss)
             part = _kept_part(db, policy, about, part)
             further = bool(root.posted) and policy not in root.posted and compose_policies
@@ -695,7 +699,9 @@ class Ledger:
                     db, what="charge", dataset=known.dataset, policy=policy, loss=text, request=keyed,
                     content=stored, composed=further, note=str(note), time=teams.time_of(self._clock),
                 )  # fmt: skip
-                schema.put_detail(db, number, self._detail(db, reservation=reservation, **tags))
+                schema.put_detail(
+                    db, number, self._detail(db, reservation=reservation, members=inside, **tags)
+                )
                 if part is not None:
                     schema.put_part(db, number, part.reading, part.cells)
                 if key is not None:
