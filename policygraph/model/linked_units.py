@@ -130,8 +130,9 @@ class LinkedUnit(Grouped):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Stable name of the policy, with the order of the attributes, in which cells are numbered."""
-        return fingerprint({"unit": self.unit_spec(), "order": self.tables.order()})
+        """Stable name of the policy, with the rule for unknown values and the order of the attributes, in which cells are numbered."""
+        rule = {} if self.unknown == "error" else {"unknown": self.unknown}
+        return fingerprint({"unit": self.unit_spec(), "order": self.tables.order(), **rule})
 
     def unit_spec(self) -> dict[str, Any]:
         """Plain form of what is beside the policy for records."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import secrets
 import sqlite3
@@ -473,6 +475,15 @@ def test_accounts_inside_themselves_are_damage(ledger, monkeypatch):
     ledger.reserve("people", Epsilon("1/2"))
     monkeypatch.setattr(teams, "loss_from_json", lambda value: EpsilonDelta(1, "1e-6"))
     assert code_of(ledger.reservations) == "ledger.damaged"
+
+
+def test_a_spreadsheet_runs_nothing_that_somebody_wrote_into_the_ledger(ledger):
+    """Some programs split cells at semicolons, whatever the quotes say."""
+    ledger.set_limit(DATA, Epsilon(1), name="people", note="=1+1")
+    ledger.charge("people", "p", Epsilon("1/2"), "r", purpose="x;=cmd()", labels=["@a", "b"], note="-2+3")
+    [limit, charge] = csv.DictReader(io.StringIO(exports.as_csv(ledger.history("people"))))
+    assert (limit["note"], charge["note"]) == ("'=1+1", "'-2+3")
+    assert (charge["purpose"], charge["labels"]) == ("x;'=cmd()", "'@a; b")
 
 
 def test_the_registry_is_told_the_kind_of_the_loss_and_weaker_promises(ledger):

@@ -424,6 +424,17 @@ def test_linked_tables_have_no_edges():
     assert refusal.value.code == "release.edges"
 
 
+def test_another_rule_for_unknown_values_is_another_policy(tmp_path):
+    """A release that left rows out must not be given to somebody who asked for none to be."""
+    strict, lax = (pg.LinkedUnit(HOMES, unknown=rule) for rule in ("error", "drop"))
+    assert strict.fingerprint != lax.fingerprint
+    book = pg.Ledger(tmp_path / "budget.db")
+    odd = {**TOWN, "persons": pa.table({"home": ["0", "0"], "age": ["c", "?"]})}
+    pg.release(QUERY, lax, odd, epsilon=1, ledger=book, dataset="town")
+    with pytest.raises(pg.DataError):
+        pg.release(QUERY, strict, odd, epsilon=1, ledger=book, dataset="town")
+
+
 def test_attributes_in_another_order_are_other_tables():
     """Cells are numbered in the order of the attributes: a query over the other order would be published under wrong names."""
     one, two = (

@@ -17,6 +17,7 @@ from typing import Any
 from policygraph.curator.ledger.accounts import Account, Entry
 from policygraph.errors import InputError, PolicyGraphError
 from policygraph.model.loss import Epsilon, EpsilonDelta, Rho, Target
+from policygraph.release.sheets import harmless
 
 COLUMNS = (
     "number", "time", "account", "what", "status", "kind", "value", "delta", "policy", "purpose", "labels", "user", "host",
@@ -28,7 +29,7 @@ OPEN = "to be completed by the curator"
 def as_csv(entries: Iterable[Entry]) -> str:
     """Write entries as a table with one line each; numbers are exact, as fractions.
 
-    A text that a spreadsheet would take for a formula begins with an apostrophe.
+    Wherever a spreadsheet would take a text for a formula, behind a semicolon too, there is an apostrophe.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -49,8 +50,7 @@ def as_csv(entries: Iterable[Entry]) -> str:
 
 
 def _plain(value: Any) -> str:
-    text = "" if value is None else str(value)
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+    return "" if value is None else harmless(str(value))
 
 
 def as_registry(
