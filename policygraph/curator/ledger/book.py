@@ -699,9 +699,7 @@ class Ledger:
                     db, what="charge", dataset=known.dataset, policy=policy, loss=text, request=keyed,
                     content=stored, composed=further, note=str(note), time=teams.time_of(self._clock),
                 )  # fmt: skip
-                schema.put_detail(
-                    db, number, self._detail(db, reservation=reservation, members=inside, **tags)
-                )
+                schema.put_detail(db, number, self._detail(db, data=inside, reservation=reservation, **tags))
                 if part is not None:
                     schema.put_part(db, number, part.reading, part.cells)
                 if key is not None:
