@@ -1,13 +1,13 @@
 """Whole non-negative histograms that adapt to the shape of the data, from noisy numbers alone. Owns :func:`adaptive`.
 
 Candidates are the nearest non-negative cells; on lines and trees means over segmentations of the noisy sums for several penalties, cells whose differences within nested runs are
-shrunk level by level, and cells that are all alike; on grids means of the nearest non-negative cells over blocks. The mixture of them is published whose error is least in releases
-that are simulated around what the noisy numbers bear out (``docs/explanation/proofs/adaptive-histograms.md``). Sees noisy numbers only.
+shrunk level by level, and cells that are all alike; on grids means of the nearest non-negative cells over blocks, wherever these begin. The mixture of them is published whose error is
+least in releases that are simulated around what the noisy numbers bear out (``docs/explanation/proofs/adaptive-histograms.md``). Sees noisy numbers only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -51,6 +51,10 @@ SIMULATED = 1 << 14
 """Releases of so many sums in all are simulated in a round: 1 to 8, since the errors of many cells average out within one."""
 ROUNDS = 2
 """Rounds of simulation on lines and trees, the second around the mixture that the first one found; one on grids, whose candidates are all smoother than the noisy cells."""
+ON_GRIDS = 4
+"""Releases of a grid that are simulated at least, since what differs by chance between them is used there."""
+PRICES, STEPS = (-6.0, 9.0), 40
+"""Powers of ten between which the price of errors of boxes is found, and by how many halvings."""
 WINDOW = 8
 """Sums on each side from which lines are found: so many say what is beside them better than a noisy value does."""
 SURE = 5.0
@@ -69,7 +73,7 @@ class Adapted:
         Whole cells >= 0, with the totals that are known.
     weights
         Weight of each candidate: the nearest non-negative cells first, then on lines and trees segmentations with joined pieces for the two largest penalties, a mean over segmentations
-        for the smallest, nested runs, and cells that are all alike; on grids means over blocks of 2, 4, 8, ... cells along each axis.
+        for the smallest, nested runs, and cells that are all alike; on grids means over blocks of 2, 4, 8, ... cells along each axis, and of all.
     """
 
     cells: Ints
@@ -96,8 +100,8 @@ def adaptive(reduction: Reduction, noisy: Any, noise: Noise) -> Adapted:
 
     Which candidates to believe is found by public noise w of the same distribution that is added and subtracted: given z + w, noise z - w has mean 0, because z and w can be exchanged. So noisy sums - w
     are fresh sums for an estimate from noisy cells + w, and their likelihood weighs the candidates. Releases are then simulated with the mixture by these weights in place of the truth, and
-    the mixture is taken whose errors are least there: those of cells, as a share of the least of any candidate, and those of the coordinates, as a share of the noise; on grids those of coordinates and of boxes, as shares of the least. On lines and trees this is done once more
-    around the mixture that was found.
+    the mixture is taken whose errors are least there: those of cells, as a share of the least of any candidate, and those of the coordinates, as a share of the noise. On lines and trees this is done once more
+    around the mixture that was found. On grids the distances between candidates are as they are seen, not as they are simulated, and boxes err no more than those of the nearest cells.
 
     Examples
     --------
@@ -142,7 +146,7 @@ class Estimators:
         Noises in all these coordinates together.
     boxes
         On grids, where ranges are no differences of two coordinates: sums over all boxes that begin at the first cell, of rows of cells. Their errors and those of the coordinates
-        count as much as those of cells there.
+        count as much as those of cells there, and are no larger than those of the nearest cells.
     """
 
     made: Callable[[Ints, float], Floats]
@@ -354,23 +358,54 @@ def _on_lines(reduction: LineTransform) -> Estimators:
     return Estimators(made, _on_coordinates(reduction), noises)
 
 
+def over_blocks(cells: Floats, axes: Sequence[int], side: int) -> Floats:
+    """Means over blocks of so many cells along each of some axes, wherever blocks begin: the mean of all choices.
+
+    Parameters
+    ----------
+    cells
+        Cells >= 0, as an array.
+    axes
+        Along which blocks extend.
+    side
+        Cells of a block along each of them.
+
+    Notes
+    -----
+    Cells go on beyond each end as in a mirror. Along an axis the block of a cell holds one that is d < side cells away for side - d of the choices, and blocks along several axes are products:
+    two running means along each axis. What a cell gives to another is what it gets from it, so that sums along an axis are kept.
+
+    Examples
+    --------
+    >>> over_blocks(np.array([0.0, 0.0, 8.0, 0.0]), [0], 2).tolist()
+    [0.0, 2.0, 4.0, 2.0]
+    """
+    for axis in axes:
+        length = cells.shape[axis]
+        wide = min(side, 1 << (length - 1).bit_length())
+        beyond = [(wide - 1, wide - 1) if other == axis else (0, 0) for other in range(cells.ndim)]
+        sums = np.moveaxis(np.pad(cells, beyond, mode="symmetric"), axis, 0)
+        for _ in range(2):
+            until = np.concatenate([np.zeros_like(sums[:1]), np.cumsum(sums, axis=0)])
+            sums = (until[wide:] - until[:-wide]) / wide
+        cells = np.maximum(np.moveaxis(sums, 0, axis), 0.0)
+    return cells
+
+
 def _on_grid(reduction: GridTransform) -> Estimators | None:
-    """The nearest non-negative cells, and their means over blocks of 2, 4, 8, ... cells along every axis of the graph."""
+    """The nearest non-negative cells, their means over blocks of 2, 4, 8, ... cells along every axis of the graph, and over all of them."""
     if reduction.width > LONG:
         return None
-    at = np.indices(reduction.shape).reshape(len(reduction.shape), -1)
     longest = max(reduction.shape[axis] for axis in reduction.axes)
-    blocks = []
-    for level in range(1, (longest - 1).bit_length() + 1):
-        parts = [at[axis] >> level if axis in reduction.axes else at[axis] for axis in range(len(at))]
-        label = np.ravel_multi_index(parts, reduction.shape)
-        blocks.append(np.unique(label, return_inverse=True)[1].reshape(-1))
+    sides = [1 << level for level in range(1, (longest - 1).bit_length())]
     u, v = reduction.edges()
 
     def made(cells: Ints, variance: float) -> Floats:
         nearest = np.maximum(projection(reduction, cells), 0.0)
-        means = [(np.bincount(each, nearest) / np.bincount(each))[each] for each in blocks]
-        return np.stack([nearest, *means])
+        cells_of = nearest.reshape(reduction.shape)
+        means = [over_blocks(cells_of, reduction.axes, side).reshape(-1) for side in sides]
+        alike = np.broadcast_to(cells_of.mean(axis=reduction.axes, keepdims=True), reduction.shape)
+        return np.stack([nearest, *means, alike.reshape(-1)])
 
     def boxes(rows: Floats) -> Floats:
         sums = rows.reshape(len(rows), *reduction.shape)
@@ -378,7 +413,7 @@ def _on_grid(reduction: GridTransform) -> Estimators | None:
             sums = np.cumsum(sums, axis=axis + 1)
         return sums.reshape(len(rows), -1)
 
-    noises = at.shape[1] - len(reduction.fixed)
+    noises = reduction.width - len(reduction.fixed)
     return Estimators(made, _least_flows(reduction, u, v), noises, boxes)
 
 
@@ -478,19 +513,124 @@ def _weights(reduction: Reduction, family: Estimators, cells: Ints, noise: Noise
     # The noise of what was held out has twice the variance.
     likely = np.exp((missed.min() - missed) / (4 * noise.variance))
     weights: Floats = likely / likely.sum()
-    for _ in range(1 if family.boxes else ROUNDS):
+    if family.boxes is not None:
+        return _guarded_weights(reduction, family, cells, noise.variance, found, weights @ found, drawn)
+    for _ in range(ROUNDS):
         truth = rounded(reduction, weights @ found, cells)
-        errors = np.zeros((3 if family.boxes else 2, len(found), len(found)))
+        errors = np.zeros((2, len(found), len(found)))
         for _ in range(releases):
             off = family.made(truth + drawn(), noise.variance) - truth
-            seen = [off, family.measured(off), *([family.boxes(off)] if family.boxes else [])]
-            errors += np.stack([each @ each.T for each in seen]) / releases
+            errors += np.stack([each @ each.T for each in (off, family.measured(off))]) / releases
         # Less than one count in all is no error.
-        units = [max(float(np.diag(each).min()), 1.0) for each in errors]
-        if not family.boxes:
-            units[1] = noise.variance * family.noises
+        units = [max(float(np.diag(errors[0]).min()), 1.0), noise.variance * family.noises]
         weights = best_mixture((errors / np.array(units)[:, None, None]).sum(axis=0))
     return weights
+
+
+def _guarded_weights(
+    reduction: Reduction,
+    family: Estimators,
+    cells: Ints,
+    variance: float,
+    found: Floats,
+    mean: Floats,
+    drawn: Callable[[], Ints],
+) -> Floats:
+    """Weights of the mixture on a grid with the least errors of cells, coordinates and boxes whose boxes err no more than those of the nearest cells."""
+    truth = rounded(reduction, mean, cells)
+    boxes = family.boxes if family.boxes is not None else family.measured
+
+    def products(rows: Floats) -> Floats:
+        return np.stack([each @ each.T for each in (rows, family.measured(rows), boxes(rows))])
+
+    releases = min(8, max(ON_GRIDS, SIMULATED // reduction.width))
+    made = np.stack(
+        [products(family.made(truth + drawn(), variance) - truth) for _ in range(releases)], axis=1
+    )
+    seen = products(found - found[0])
+    return guarded([borne_out(each, here) for each, here in zip(made, seen, strict=True)])
+
+
+def borne_out(made: Floats, seen: Floats) -> Floats:
+    """Products of the errors of candidates, simulated, with what their distances from the first one show beyond it.
+
+    Parameters
+    ----------
+    made
+        Products of the errors in each of some releases that were simulated, two at least.
+    seen
+        Products of the differences from the first candidate, of the candidates as they are.
+
+    Notes
+    -----
+    The error of a candidate is that of the first one and its difference from it: |e_k|^2 = |e_0|^2 + |d_k|^2 + 2 <d_k, e_0>. The differences are seen, and need no simulation. What is smoother than the truth
+    takes away what the simulation does not know of, and that shows in them. What they are beyond the simulated ones is kept but for the share of its square that chance explains, by the variance of the simulated releases.
+
+    Examples
+    --------
+    >>> smooth = np.array([[4.0, 1.0], [1.0, 1.0]])
+    >>> borne_out(np.array([smooth, smooth]), np.array([[0.0, 0.0], [0.0, 9.0]])).tolist()
+    [[4.0, 1.0], [1.0, 7.0]]
+    """
+    mean = made.mean(axis=0)
+    apart = made - made[:, :, :1] - made[:, :1, :] + made[:, :1, :1]
+    expected = apart.mean(axis=0)
+    sizes = np.sqrt(np.maximum(np.diag(expected), 1.0))
+    scale = np.outer(sizes, sizes)
+    beyond = seen - expected
+    count = len(made)
+    chance = np.square((apart - expected) / scale).sum() / (count - 1) * (1 + 1 / count)
+    shown = np.square(beyond / scale).sum()
+    share = max(0.0, 1.0 - chance / shown) if shown > 0 else 0.0
+    return np.asarray(mean + share * beyond)
+
+
+def guarded(errors: Sequence[Floats]) -> Floats:
+    """The weights >= 0 with sum 1 of least errors of several kinds together, as shares of the least of each, of which the last kind is at most that of the first candidate.
+
+    Parameters
+    ----------
+    errors
+        For each kind the products of the errors of the candidates.
+
+    Examples
+    --------
+    >>> cells, boxes = np.array([[9.0, 0.0], [0.0, 1.0]]), np.array([[1.0, 1.0], [1.0, 4.0]])
+    >>> guarded([cells, boxes]).round(3).tolist()
+    [1.0, 0.0]
+    >>> guarded([cells, np.array([[1.0, 0.0], [0.0, 4.0]])]).round(3).tolist()
+    [0.6, 0.4]
+    """
+    # Less than one count in all is no error.
+    total = np.asarray(sum(each / max(float(np.diag(each).min()), 1.0) for each in errors))
+    last = errors[-1] / max(float(errors[-1][0, 0]), 1.0)
+    most = float(last[0, 0])
+    weights = _least(total)
+    if weights @ last @ weights <= most:
+        return weights
+    # The larger its price, the smaller the error of the last kind.
+    low, high = PRICES
+    for _ in range(STEPS):
+        middle = 0.5 * (low + high)
+        tried = _least(total + 10.0**middle * last)
+        if tried @ last @ tried <= most:
+            high, weights = middle, tried
+        else:
+            low = middle
+    if weights @ last @ weights <= most:
+        return weights
+    return np.asarray(np.eye(len(total))[0])
+
+
+def _least(products: Floats) -> Floats:
+    """The best mixture for products that are semidefinite on differences of weights alone: a constant, which is the same for all weights, makes them so on all."""
+    top = float(np.abs(products).max())
+    added = products
+    for power in range(8):
+        if np.linalg.eigvalsh(added)[0] >= -1e-12 * np.abs(added).max():
+            break
+        added = products + top * 10.0**power
+    return best_mixture(added)
 
 
 def best_mixture(products: Floats) -> Floats:

@@ -20,6 +20,8 @@ from policygraph.estimation.adaptive import (
     adaptive,
     best_mixture,
     candidates_of,
+    guarded,
+    over_blocks,
     penalties,
     settled,
     tamed,
@@ -273,18 +275,24 @@ def test_the_best_mixture_is_that_of_all_supports(seed, count, length, size):
     assert found @ products @ found <= literal @ products @ literal + 1e-6 * scale
 
 
-@pytest.mark.parametrize("name", ["line", "lines", "tree", "no graph", "grid"])
-def test_weights_are_those_of_their_definition(name):
-    reduction, noise = transform(policies()[name]), laplace_noise(Fraction(6))
-    cells = np.arange(reduction.policy.domain.size) // 9 * 20
-    given_cells = noisy(reduction, cells, noise, f"weights {name}")
-    family, replay = candidates_of(reduction), Replay("adaptive", given_cells)
+def drawing(reduction, noise, given_cells):
+    """Draws of the noise of all cells, as the estimate makes them from noisy cells."""
+    replay = Replay("adaptive", given_cells)
 
     def draws():
         drawn = replay.draws(noise, (reduction.width,))
         drawn[reduction.fixed] = 0
         return reduction.invert(drawn)
 
+    return draws
+
+
+@pytest.mark.parametrize("name", ["line", "lines", "tree", "no graph"])
+def test_weights_are_those_of_their_definition(name):
+    reduction, noise = transform(policies()[name]), laplace_noise(Fraction(6))
+    cells = np.arange(reduction.policy.domain.size) // 9 * 20
+    given_cells = noisy(reduction, cells, noise, f"weights {name}")
+    family = candidates_of(reduction)
     releases = min(8, SIMULATED // reduction.width)
     literal = mixtures.weights(
         family.made,
@@ -294,15 +302,83 @@ def test_weights_are_those_of_their_definition(name):
         given_cells,
         noise.variance,
         family.noises,
-        draws,
+        drawing(reduction, noise, given_cells),
         releases // 2,
-        1 if name == "grid" else ROUNDS,
+        ROUNDS,
         releases,
-        (lambda each: each.reshape(6, 5).cumsum(axis=0).cumsum(axis=1).reshape(-1))
-        if name == "grid"
-        else None,
     )
     np.testing.assert_allclose(adaptive(reduction, given_cells, noise).weights, literal, atol=1e-3)
+
+
+@pytest.mark.parametrize("peak", [0, 3, 60, 900])
+def test_weights_on_a_grid_are_those_of_their_definition(peak):
+    """Whether smoothing helps everywhere, costs boxes something, or spoils all."""
+    reduction, noise = transform(policies()["grid"]), laplace_noise(Fraction(6))
+    cells = np.where(np.arange(30) % 7 == 3, peak, 5)
+    given_cells = noisy(reduction, cells, noise, f"weights grid {peak}")
+    family = candidates_of(reduction)
+    releases = min(8, SIMULATED // reduction.width)
+    errors = mixtures.on_grids(
+        family.made,
+        lambda each: family.measured(each[None, :].astype(float))[0],
+        lambda each: each.reshape(6, 5).cumsum(axis=0).cumsum(axis=1).reshape(-1),
+        family.made(given_cells, noise.variance),
+        lambda each: rounded(reduction, each, given_cells),
+        given_cells,
+        noise.variance,
+        drawing(reduction, noise, given_cells),
+        releases // 2,
+        releases,
+    )
+    weights = adaptive(reduction, given_cells, noise).weights
+    total = sum(each / max(np.diag(each).min(), 1.0) for each in errors)
+    assert weights.min() >= 0
+    assert weights.sum() == pytest.approx(1)
+    assert weights @ errors[-1] @ weights <= errors[-1][0, 0] * (1 + 1e-6)
+    assert weights @ total @ weights <= mixtures.guarded(errors) * (1 + 1e-4)
+
+
+@given(st.integers(0, 10**6), st.integers(2, 5), st.sampled_from([1e-2, 1.0, 1e6]))
+@settings(max_examples=25, deadline=None)
+def test_guarded_weights_are_the_best_that_keep_the_last_error(seed, count, size):
+    rng = np.random.default_rng(seed)
+    errors = []
+    for _ in range(3):
+        rows = rng.normal(size=(count, 6)) * 10.0 ** rng.integers(0, 3, (count, 1)) * size + 2
+        errors.append(rows @ rows.T)
+    weights = guarded(errors)
+    total = sum(each / max(np.diag(each).min(), 1.0) for each in errors)
+    assert weights.min() >= 0
+    assert weights.sum() == pytest.approx(1)
+    assert weights @ errors[-1] @ weights <= max(errors[-1][0, 0], 1e-9) * (1 + 1e-6)
+    assert weights @ total @ weights <= mixtures.guarded(errors) * (1 + 1e-3)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 5), st.integers(1, 5), st.integers(1, 4), st.integers(1, 12))
+@settings(max_examples=50, deadline=None)
+def test_blocks_are_averaged_over_all_places_where_they_may_begin(seed, rows, columns, deep, side):
+    """On cells that go on as in a mirror, block by block."""
+    cells = np.random.default_rng(seed).integers(0, 90, (rows, columns, deep)).astype(float)
+    axes = [0, 2] if seed % 2 else [1]
+    literal = cells
+    for axis in axes:
+        wide = min(side, 1 << (cells.shape[axis] - 1).bit_length())
+        literal = np.apply_along_axis(lambda each, wide=wide: mirrored_means(each, wide), axis, literal)
+    found = over_blocks(cells, axes, side)
+    np.testing.assert_allclose(found, literal, atol=1e-9)
+    assert (found >= 0).all()
+    np.testing.assert_allclose(found.sum(axis=tuple(axes)), cells.sum(axis=tuple(axes)), atol=1e-9)
+
+
+def mirrored_means(line, side):
+    endless = np.concatenate([line, line[::-1]])
+    period = len(endless)
+    out = np.zeros(len(line))
+    for start in range(side):
+        for at in range(len(line)):
+            low = (at - start) // side * side + start
+            out[at] += np.mean([endless[k % period] for k in range(low, low + side)]) / side
+    return out
 
 
 def test_errors_below_one_count_are_none():

@@ -19,6 +19,7 @@ from policygraph.model.queries.network_statistics import DegreeTail, Triangles
 LINE = pg.Domain({"x": 128})
 CUBE = pg.Domain({"a": 4, "b": 3, "c": 5})
 SMALL = pg.Domain({"a": 3, "b": 4})
+SQUARE = pg.Domain({"x": 12, "y": 11})
 _DRAWS = np.random.default_rng(11)
 TRUTHS = {
     "sparse": lambda n: np.where(_DRAWS.random(n) < 0.05, _DRAWS.poisson(150, n), 0),
@@ -65,6 +66,9 @@ KINDS = {
     ),
     "sparse list": lambda e: plain(pg.Sparse(spurious=1), pg.Epsilon(e), LINE),
     "adaptive histogram": lambda e: on_line(pg.Adaptive(), pg.Epsilon(e)),
+    "adaptive histogram, grid": lambda e: pg.Adaptive().calibrate(
+        pg.queries.identity(SQUARE), pg.Policy(SQUARE, pg.PolicyGraph.grid(SQUARE)), pg.Epsilon(e)
+    ),
     "adaptive cube": lambda e: pg.AdaptiveCube().calibrate(
         pg.queries.cuboids(CUBE, list(combinations(CUBE.names, 2))), pg.Policy(CUBE), pg.Epsilon(e)
     ),

@@ -28,11 +28,8 @@ def best(products: np.ndarray) -> np.ndarray:
     return found
 
 
-def weights(made, coordinates, found, whole, cells, variance, noises, draws, pairs, rounds, releases, boxes):
-    """Weights of the candidates ``found`` from noisy ``cells``, cell by cell.
-
-    ``made(cells, variance)`` finds candidates, ``coordinates(cells)`` the numbers that have noise, ``whole(cells)`` rounds, ``draws()`` draws the noise of all cells, ``boxes(cells)`` sums over boxes, where their errors count.
-    """
+def first(made, coordinates, found, cells, variance, draws, pairs):
+    """Weights of the candidates ``found`` from noisy ``cells`` by what was held out: ``made(cells, variance)`` finds candidates, ``coordinates(cells)`` the numbers that have noise, ``draws()`` draws the noise of all cells."""
     missed = [0.0] * len(found)
     for _ in range(pairs):
         drawn = draws()
@@ -41,18 +38,80 @@ def weights(made, coordinates, found, whole, cells, variance, noises, draws, pai
                 apart = coordinates(each) - coordinates(cells - sign * drawn)
                 missed[k] += sum(float(x) ** 2 for x in apart) / (2 * pairs)
     likely = np.array([np.exp(-(each - min(missed)) / (4 * variance)) for each in missed])
-    out = likely / likely.sum()
+    return likely / likely.sum()
+
+
+def products(rows):
+    return np.array([[float(np.dot(one, two)) for two in rows] for one in rows])
+
+
+def mean_of(weights, found):
+    return sum(w * each for w, each in zip(weights, found))
+
+
+def weights(made, coordinates, found, whole, cells, variance, noises, draws, pairs, rounds, releases):
+    """Weights on lines and trees, cell by cell; ``whole(cells)`` rounds."""
+    out = first(made, coordinates, found, cells, variance, draws, pairs)
     for _ in range(rounds):
-        truth = whole(sum(w * each for w, each in zip(out, found)))
-        kinds = [lambda each: each, coordinates, *([boxes] if boxes else [])]
-        total = np.zeros((len(found), len(found)))
+        truth = whole(mean_of(out, found))
         drawn = [[each - truth for each in made(truth + draws(), variance)] for _ in range(releases)]
-        for at, kind in enumerate(kinds):
-            products = sum(
-                np.array([[float(np.dot(kind(one), kind(two))) for two in off] for one in off]) / releases
-                for off in drawn
-            )
-            unit = variance * noises if at == 1 and not boxes else max(min(np.diag(products)), 1.0)
-            total += products / unit
-        out = best(total)
+        of_cells = sum(products(off) for off in drawn) / releases
+        of_coordinates = sum(products([coordinates(each) for each in off]) for off in drawn) / releases
+        out = best(of_cells / max(min(np.diag(of_cells)), 1.0) + of_coordinates / (variance * noises))
     return out
+
+
+def on_grids(made, coordinates, boxes, found, whole, cells, variance, draws, pairs, releases):
+    """Products of the errors of cells, of coordinates and of sums over boxes, by which candidates on grids are mixed."""
+    truth = whole(mean_of(first(made, coordinates, found, cells, variance, draws, pairs), found))
+    drawn = [[each - truth for each in made(truth + draws(), variance)] for _ in range(releases)]
+    out = []
+    for kind in (lambda each: each, coordinates, boxes):
+        errors = [products([kind(each) for each in off]) for off in drawn]
+        apart = [products([kind(each - off[0]) for each in off]) for off in drawn]
+        seen = products([kind(each - found[0]) for each in found])
+        mean, expected = sum(errors) / releases, sum(apart) / releases
+        count = len(found)
+        scale = np.array(
+            [
+                [np.sqrt(max(expected[k, k], 1) * max(expected[j, j], 1)) for j in range(count)]
+                for k in range(count)
+            ]
+        )
+        variances = sum(((each - expected) / scale) ** 2 for each in apart) / (releases - 1)
+        chance = (variances + variances / releases).sum()
+        shown = (((seen - expected) / scale) ** 2).sum()
+        out.append(mean + (1 - chance / shown if shown > chance else 0) * (seen - expected))
+    return out
+
+
+def guarded(errors):
+    """The least sum of errors, as shares of the least of each kind, of weights whose last error is at most that of the first candidate; by a general solver from many starts."""
+    from scipy.optimize import minimize
+
+    count = len(errors[0])
+    total = sum(each / max(min(np.diag(each)), 1.0) for each in errors)
+    last = errors[-1] / errors[-1][0, 0]
+    rng = np.random.default_rng(0)
+    starts = [
+        np.eye(count)[0],
+        *np.eye(count)[1:] / 2 + np.eye(count)[0] / 2,
+        *rng.dirichlet(np.ones(count), 8),
+    ]
+    least = float(total[0, 0])
+    for start in starts:
+        solved = minimize(
+            lambda w: w @ total @ w,
+            start,
+            jac=lambda w: 2 * total @ w,
+            bounds=[(0, 1)] * count,
+            constraints=[
+                {"type": "eq", "fun": lambda w: w.sum() - 1},
+                {"type": "ineq", "fun": lambda w: 1 - w @ last @ w, "jac": lambda w: -2 * last @ w},
+            ],
+            method="SLSQP",
+            options={"ftol": 1e-12, "maxiter": 300},
+        ).x
+        if abs(solved.sum() - 1) < 1e-6 and solved @ last @ solved <= 1 + 1e-6:
+            least = min(least, float(solved @ total @ solved))
+    return least

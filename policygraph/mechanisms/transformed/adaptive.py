@@ -28,7 +28,7 @@ from policygraph.transforms.incidence import Totals
 ESTIMATE = (
     "The noisy cells were replaced by whole non-negative ones, with the known totals: a mixture of the nearest ones, on lines and trees of means over ways to cut the noisy sums "
     "into pieces, of cells whose differences within nested runs were shrunk by what noise explains of them, and of cells that are all alike, on grids of means of the nearest ones over blocks. "
-    "It is the mixture with the least error in releases that were simulated around what the noisy numbers bear out. The noisy counts stand beside them, unbiased; "
+    "It is the mixture with the least error in releases that were simulated around what the noisy numbers bear out, on grids of those whose sums over boxes err no more than those of the nearest ones. The noisy counts stand beside them, unbiased; "
     "stated errors are those of the published counts."
 )
 
