@@ -19,10 +19,12 @@ from policygraph.attacks.lint import Attack, attack
 from policygraph.attacks.odds import (
     EffectiveEpsilon,
     LogOdds,
+    LossBound,
     Posterior,
     effective_epsilon,
     fibre,
     log_odds,
+    loss_bound,
     posterior,
 )
 from policygraph.attacks.unstated import UnstatedFact, unstated_facts
@@ -34,6 +36,7 @@ __all__ = [
     "EffectiveEpsilon",
     "Game",
     "LogOdds",
+    "LossBound",
     "Posterior",
     "Reconstruction",
     "UnstatedFact",
@@ -46,6 +49,7 @@ __all__ = [
     "game",
     "group_epsilon",
     "log_odds",
+    "loss_bound",
     "participation",
     "posterior",
     "reconstruct",

@@ -26,6 +26,7 @@ from policygraph.model.families import Families
 from policygraph.model.grouped import Grouped, records_of
 from policygraph.model.loss import Epsilon
 from policygraph.model.policy import Policy
+from policygraph.model.queries import identity
 from policygraph.model.queries.base import Query
 from policygraph.moves.values.presolve import presolve_values
 from policygraph.sensitivity.certificate import Sensitivity
@@ -34,10 +35,12 @@ from policygraph.sensitivity.proofs import proved, shared_proofs
 __all__ = [
     "EffectiveEpsilon",
     "LogOdds",
+    "LossBound",
     "Posterior",
     "effective_epsilon",
     "fibre",
     "log_odds",
+    "loss_bound",
     "posterior",
 ]
 
@@ -239,6 +242,121 @@ def without_facts(policy: Policy | Grouped) -> Policy:
     ()
     """
     return Policy(policy.domain, records_of(policy).graph, unknown=policy.unknown)
+
+
+@dataclass(frozen=True)
+class LossBound:
+    """What a release loses at most against somebody who knows public facts that it was not made for.
+
+    Attributes
+    ----------
+    value
+        The loss.
+    how
+        Which argument bounds it, in words.
+    sensitivity
+        Of what is measured, or of all cells, under the facts: with the pair of data sets that changes most.
+    """
+
+    value: Fraction
+    how: str
+    sensitivity: Sensitivity
+
+    def __str__(self) -> str:
+        return f"epsilon <= {show(self.value)} against somebody who knows the facts: {self.how}"
+
+
+def loss_bound(ready: Calibrated, policy: Policy | Grouped, *, work: int | None = None) -> LossBound:
+    """Bound what a calibrated mechanism loses against somebody who knows the public facts of a policy, by the moves that the facts leave open.
+
+    :func:`policygraph.audit` with the same two arguments gives a lower bound, with confidence.
+
+    Parameters
+    ----------
+    ready
+        A mechanism that was calibrated without these facts: for a policy without any, and a loss epsilon.
+    policy
+        The public facts, and which records belong together.
+    work
+        Units of work for the sensitivity; None for the usual number.
+
+    Raises
+    ------
+    InputError
+        When the mechanism has facts of its own, another loss, or another domain or policy graph, or the policy states no fact.
+    RefusedError
+        When no bound on the changes is known.
+
+    Examples
+    --------
+    Counts up to each value, and all counts by a partition that is chosen privately, seen by somebody who knows the sums of neighbours:
+
+    >>> import policygraph as pg
+    >>> domain = pg.Domain({"r": 8})
+    >>> facts = pg.Policy(domain, constraints=[pg.count({"r": [i, i + 1]}) for i in range(7)])
+    >>> line = pg.queries.prefix(domain, "r")
+    >>> print(loss_bound(pg.Laplace().calibrate(line, pg.Policy(domain), pg.Epsilon(1)), facts))
+    epsilon <= 0.5 against somebody who knows the facts: the noise on what is measured
+    >>> ready = pg.Partitioned().calibrate(pg.queries.identity(domain), pg.Policy(domain), pg.Epsilon(1))
+    >>> print(loss_bound(ready, facts))
+    epsilon <= 8 against somebody who knows the facts: 8 neighbour steps of the mechanism's own policy
+
+    Notes
+    -----
+    Independent Laplace noise of scale s on measured numbers W x shows a change m with log-odds of up to ||W m||_1 / s, and what is made from the noisy numbers tells no more. Any other mechanism loses at most epsilon with
+    each neighbour step of its own policy: ||m||_1 steps where one record more or less makes a step, half as many where a record takes any other value.
+    """
+    check_facts(policy)
+    own = ready.policy
+    if (
+        not isinstance(own, Policy)
+        or own.constraints
+        or own.domain != policy.domain
+        or own.graph != records_of(policy).graph
+    ):
+        raise InputError(
+            "expected a mechanism that was calibrated without public facts, over the same domain and with the same policy graph.",
+            code="attacks.mechanism",
+        )
+    if not isinstance(ready.loss, Epsilon):
+        raise InputError(
+            f"a loss of {ready.loss}: expected an epsilon, which adds up along neighbour steps.",
+            code="attacks.mechanism",
+        )
+    try:
+        measured: Query | None = noisy_numbers(ready) if not ready.exact else None
+    except InputError:
+        measured = None
+    if measured is not None and ready.noise.distribution == LAPLACE:
+        found = _of_all_changes(measured, policy, work)
+        return LossBound(
+            found.value / measured.unit / ready.noise.parameter, "the noise on what is measured", found
+        )
+    cells, graph = own.domain.size, own.graph
+    whole = graph is not None and graph.bottom == "none" and graph.n_edges == cells * (cells - 1) // 2
+    if graph is not None and not whole:
+        raise RefusedError(
+            "the policy graph hides some changes of a record only: how many of its steps a change by the facts takes is not known. pg.audit(ready, policy) measures it.",
+            code="attacks.plain",
+        )
+    found = _of_all_changes(identity(own.domain), policy, work)
+    steps = found.value / 2 if whole else found.value
+    return LossBound(
+        steps * ready.loss.value, f"{show(steps)} neighbour steps of the mechanism's own policy", found
+    )
+
+
+def _of_all_changes(query: Query, policy: Policy | Grouped, work: int | None) -> Sensitivity:
+    """The sensitivity of all changes that the facts leave open, whether the policy hides them or not."""
+    if not hides_less(policy):
+        return proved(query, policy, work=work)
+    every = every_change(query, policy, work)
+    if every is None:
+        raise RefusedError(
+            "no bound is known for all changes that the facts leave open, of which the policy hides some only.",
+            code="attacks.plain",
+        )
+    return every
 
 
 @dataclass(frozen=True, eq=False)

@@ -173,3 +173,77 @@ def test_effective_losses(k: int) -> None:
     with pytest.raises(pg.InputError) as raised:
         effective_epsilon(pg.queries.identity(policy.domain), None, 1)  # type: ignore[arg-type]
     assert raised.value.code == "attacks.policy"
+
+
+def _facts(k: int = 6) -> pg.Policy:
+    domain = pg.Domain({"r": k})
+    return pg.Policy(domain, constraints=[pg.count({"r": [i, i + 1]}) for i in range(k - 1)])
+
+
+def test_the_loss_of_plain_noise_is_bounded_as_it_is() -> None:
+    """The bound of independent noise is the effective epsilon, and the exact log-odds of the pair attain it."""
+    policy = _facts()
+    for query in (
+        pg.queries.identity(policy.domain),
+        pg.queries.prefix(policy.domain, "r"),
+        pg.queries.matrix(policy.domain, [[2, 0, 0, 0, 0, 0], [0, 0, 3, 0, 0, 0]]),
+    ):
+        ready = pg.Laplace().calibrate(query, pg.Policy(policy.domain), pg.Epsilon("1/3"))
+        bound = pg.attacks.loss_bound(ready, policy)
+        found = pg.attacks.effective_epsilon(query, policy, "1/3")
+        assert bound.value == found.without_facts
+        pair = pg.attacks.log_odds(ready, bound.sensitivity.table("before"), bound.sensitivity.table("after"))
+        assert pair.largest == bound.value
+
+
+def test_the_loss_of_other_mechanisms_is_bounded_by_their_steps() -> None:
+    policy = _facts()
+    query = pg.queries.identity(policy.domain)
+    ready = pg.Partitioned().calibrate(query, pg.Policy(policy.domain), pg.Epsilon("1/4"))
+    bound = pg.attacks.loss_bound(ready, policy)
+    assert bound.value == Fraction(6, 4)
+    report = pg.audit(ready, policy, samples=4000, rng=pg.SeededRng(3))
+    assert not report.passed
+    assert report.lower_bound <= float(bound.value)
+    full = pg.PolicyGraph.full(policy.domain)
+    moved = pg.Partitioned().calibrate(query, pg.Policy(policy.domain, full), pg.Epsilon("1/4"))
+    known = pg.Policy(policy.domain, full, [pg.count({"r": [0, 1]}), pg.count({"r": [2, 3]})])
+    steps = pg.sensitivity(query, known).value / 2
+    assert pg.attacks.loss_bound(moved, known).value == steps / 4
+    # A cap hides small changes only, and the plain release knows nothing of it.
+    capped = pg.Policy(policy.domain, None, policy.constraints, at_most_records=1)
+    assert pg.attacks.loss_bound(ready, capped).value == bound.value
+
+
+@pytest.mark.parametrize(
+    ("make", "code"),
+    [
+        (lambda f, q: (pg.Laplace().calibrate(q, f, pg.Epsilon(1)), f), "attacks.mechanism"),
+        (lambda f, q: (pg.Gaussian().calibrate(q, pg.Policy(f.domain), pg.Rho(1)), f), "attacks.mechanism"),
+        (
+            lambda f, q: (pg.Laplace().calibrate(q, pg.Policy(f.domain), pg.Epsilon(1)), pg.Policy(f.domain)),
+            "attacks.no-facts",
+        ),
+        (
+            lambda f, q: (
+                pg.Laplace().calibrate(q, pg.Policy(f.domain), pg.Epsilon(1)),
+                pg.Policy(f.domain, pg.PolicyGraph.full(f.domain), f.constraints),
+            ),
+            "attacks.mechanism",
+        ),
+        (
+            lambda f, q: (
+                pg.Partitioned().calibrate(
+                    q, pg.Policy(f.domain, pg.PolicyGraph.line(f.domain)), pg.Epsilon(1)
+                ),
+                pg.Policy(f.domain, pg.PolicyGraph.line(f.domain), [pg.Total()]),
+            ),
+            "attacks.plain",
+        ),
+    ],
+)
+def test_a_bound_that_cannot_be_told_gets_a_sentence(make, code: str) -> None:
+    policy = _facts()
+    with pytest.raises(pg.PolicyGraphError) as raised:
+        pg.attacks.loss_bound(*make(policy, pg.queries.identity(policy.domain)))
+    assert raised.value.code == code
