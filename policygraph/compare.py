@@ -19,7 +19,7 @@ import numpy as np
 from policygraph.curator.counting import read_data
 from policygraph.curator.histogram import Histogram
 from policygraph.curator.noise import SeededRng
-from policygraph.errors import InputError, PolicyGraphError, RefusedError
+from policygraph.errors import InputError, PolicyGraphError, RefusedError, shown
 from policygraph.exact import Exact, show
 from policygraph.mechanisms.additive import Additive
 from policygraph.mechanisms.auto import CLEARLY, choose, nonnegative_mechanism
@@ -219,15 +219,15 @@ class Comparison:
         """
         from policygraph.pictures import MARK, SOFT, blank, keep, label, quiet, thousands, wrapped
 
-        shown = [m for m in self.methods if m.expected is not None or m.measured is not None]
-        figure = blank(8.5, 1.3 + (0.5 if self.runs else 0.36) * len(shown), target)
+        drawn = [m for m in self.methods if m.expected is not None or m.measured is not None]
+        figure = blank(8.5, 1.3 + (0.5 if self.runs else 0.36) * len(drawn), target)
         axes = figure.subplots()
-        at = np.arange(len(shown), dtype=np.float64)
+        at = np.arange(len(drawn), dtype=np.float64)
         sides = [("expected", -0.2 if self.runs else 0.0, MARK)]
         sides += [("measured", 0.2, "#d08a2e")] if self.runs else []
         largest, smallest = 0.0, np.inf
         for kind, shift, colour in sides:
-            values = [None if getattr(m, kind) is None else np.sqrt(getattr(m, kind)) for m in shown]
+            values = [None if getattr(m, kind) is None else np.sqrt(getattr(m, kind)) for m in drawn]
             there = [k for k, value in enumerate(values) if value is not None]
             sizes = [float(values[k] or 0.0) for k in there]
             largest = max([largest, *sizes])
@@ -240,7 +240,7 @@ class Comparison:
                 padding=3,
                 fontsize=8.5,
             )
-        axes.set_yticks(at, [label(m.name, 44) for m in shown])
+        axes.set_yticks(at, [label(m.name, 44) for m in drawn])
         axes.invert_yaxis()
         # Bars have a zero, and a logarithm has none: only where the short ones would not be seen.
         wide = largest > LOG_FROM * smallest
@@ -667,7 +667,7 @@ def _loss(loss: Any, epsilon: Exact | None, rho: Exact | None, delta: Exact | No
         return loss_of(epsilon, rho, delta)
     if not isinstance(loss, (Epsilon, Rho)) or not epsilon is rho is delta is None:
         raise InputError(
-            f"loss={loss!r}: expected a loss such as pg.Epsilon('0.1'), or epsilon=, rho=, or epsilon= with delta=, and one of "
+            f"loss={shown(loss)}: expected a loss such as pg.Epsilon('0.1'), or epsilon=, rho=, or epsilon= with delta=, and one of "
             "them only.",
             code="release.loss",
             value=loss,

@@ -16,6 +16,8 @@ from policygraph.errors import InputError
 
 __all__ = ["SECOND", "Effort"]
 
+LONGEST = 10**12
+"""Seconds that stand for any longer limit in time; a larger integer need not have a float."""
 SECOND = 1_000_000
 """Units of work in about one second of an ordinary machine: a unit is a step of plain Python or a hundred compiled steps."""
 
@@ -54,7 +56,7 @@ class Effort:
         self.spent = 0
         self.trusted = ""
         self._whole: Effort | None = None
-        self._clock = None if seconds is None else _Clock(float(seconds))
+        self._clock = None if seconds is None else _Clock(float(min(seconds, LONGEST)))
 
     @classmethod
     def of(

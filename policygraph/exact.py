@@ -20,6 +20,8 @@ Exact = int | Fraction | str | Decimal | float
 
 MOST_DIGITS = 4000
 """Digits of a number that is given as text, and its largest power of ten: more would be built for minutes before it is refused."""
+_MOST_BITS = 13_288
+"""No integer with fewer bits has more digits than that."""
 
 _WHOLE = r"\d(?:_?\d)*"
 _NUMBER = re.compile(
@@ -52,6 +54,8 @@ def as_fraction(value: Exact, name: str = "value") -> Fraction:
             return Fraction(repr(float(value)))
         if isinstance(value, Decimal):
             _check_size(len(value.as_tuple().digits), value.adjusted(), value, name)
+        if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+            _check_size(value.bit_length() * 30103 // 100000, 0, value, name)
         if isinstance(value, (int, Fraction, Decimal, Rational)):
             return Fraction(value)
         return Fraction(int(value.__index__()))

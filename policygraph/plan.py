@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from policygraph.errors import InputError, PolicyGraphError, RefusedError
+from policygraph.errors import InputError, PolicyGraphError, RefusedError, shown
 from policygraph.exact import Exact, as_float, show
 from policygraph.mechanisms import Calibrated, Mechanism, choose
 from policygraph.mechanisms.members import calibrated_under
@@ -36,6 +36,7 @@ LEAST, MOST = -4, 3
 CURVE = ("0.1", "0.3", "1", "3", "10")
 WORTH = 2
 """The strongest promise is recommended that needs at most so many times the epsilon of the cheapest."""
+MOST_RECORDS = 10**18
 MEASURES = ("within_95", "deviation")
 
 
@@ -501,7 +502,11 @@ def plan(
 def _positive(value: Any, what: str) -> float:
     number = as_float(value, what)
     if number <= 0:
-        raise InputError(f"{what} = {value}: expected a positive number.", code="plan.error", value=value)
+        raise InputError(
+            f"{what} = {shown(value)}: expected a positive number, of at least 5e-324.",
+            code="plan.error",
+            value=value,
+        )
     return number
 
 
@@ -542,9 +547,17 @@ def _targets(
 
 def _records(policy: Policy | Grouped, records: int | None) -> int:
     if records is not None:
-        if records < 1:
-            raise InputError(f"records = {records}: expected at least one.", code="plan.error", value=records)
-        return records
+        if (
+            not isinstance(records, (int, np.integer))
+            or isinstance(records, bool)
+            or not 1 <= records <= MOST_RECORDS
+        ):
+            raise InputError(
+                f"records = {shown(records)}: expected a whole number of records, from 1 to 10^18.",
+                code="plan.error",
+                value=records,
+            )
+        return int(records)
     if isinstance(policy, LinkedUnit) and policy.totals:
         return max(1, *(value for _, value in policy.totals))
     for fact in records_of(policy).constraints:

@@ -140,3 +140,10 @@ def test_of_a_long_pair_of_data_sets_only_what_differs_is_shown() -> None:
     for line in (before, after):
         assert "the same in both" in line
         assert line.count("(") <= 6
+
+
+@pytest.mark.parametrize("records", [0, -1, 10**400, float("nan"), "many", True, 1.5])
+def test_a_number_of_records_that_is_none_is_refused(records):
+    domain = pg.Domain({"age": 3})
+    with pytest.raises(pg.InputError, match=r"records = .*whole number"):
+        pg.plan(pg.queries.identity(domain), pg.Policy(domain), relative=0.05, records=records)

@@ -35,7 +35,7 @@ def laplace_variance(scale: Exact) -> float:
     >>> round(laplace_variance(1), 6), laplace_variance(1000)
     (1.841347, 1999999.8333333...)
     """
-    half = 1 / (2 * _positive(scale, "scale"))
+    half = 1 / (2 * computable(scale, "scale"))
     if half > 350:
         return 2 * _exp(-2 * half)
     square = math.sinh(half) ** 2
@@ -55,7 +55,7 @@ def gaussian_variance(sigma_squared: Exact) -> float:
     >>> round(gaussian_variance(Fraction(1, 4)), 6), gaussian_variance(9)
     (0.215013, 9.0)
     """
-    square = _positive(sigma_squared, "sigma_squared")
+    square = computable(sigma_squared, "sigma_squared")
     if square >= 4:
         return float(square)
     rate = 1 / (2 * square)
@@ -72,7 +72,7 @@ def laplace_pmf(k: int, scale: Exact) -> float:
     >>> round(laplace_pmf(0, 1), 6), round(laplace_pmf(-2, 1), 6)
     (0.462117, 0.062541)
     """
-    rate = 1 / _positive(scale, "scale")
+    rate = 1 / computable(scale, "scale")
     zero = math.tanh(float(rate) / 2) if rate < 100 else 1.0
     return zero * _exp(-rate * abs(k))
 
@@ -85,7 +85,7 @@ def gaussian_pmf(k: int, sigma_squared: Exact) -> float:
     >>> round(gaussian_pmf(0, 1), 6), round(gaussian_pmf(2, 1), 6)
     (0.398942, 0.053991)
     """
-    square = _positive(sigma_squared, "sigma_squared")
+    square = computable(sigma_squared, "sigma_squared")
     rate = 1 / (2 * square)
     if square >= 4:
         total = math.sqrt(2 * math.pi * square)
@@ -114,7 +114,7 @@ def laplace_quantile(scale: Exact, confidence: Exact) -> int:
     >>> laplace_quantile(10, "0.95"), laplace_quantile(1, 0)
     (30, 0)
     """
-    value = _positive(scale, "scale")
+    value = computable(scale, "scale")
     wanted = 1 - _share(confidence)
 
     def enough(t: int) -> bool:
@@ -146,7 +146,7 @@ def gaussian_quantile(sigma_squared: Exact, confidence: Exact) -> int:
     >>> gaussian_quantile(100, "0.95"), gaussian_quantile(10**12, "0.95")
     (20, 1959964)
     """
-    square = _positive(sigma_squared, "sigma_squared")
+    square = computable(sigma_squared, "sigma_squared")
     wanted = 1 - _share(confidence)
     if square > _SUMMED:
         sigma, beyond = math.sqrt(square), float(wanted)
@@ -192,7 +192,14 @@ def _smallest(enough: Callable[[int], bool], guess: float) -> int:
     return top
 
 
-def _positive(value: Exact, name: str) -> Fraction:
+def computable(value: Exact, name: str) -> Fraction:
+    """The scale or variance of noise as a fraction, or a refusal of one that is not positive or beyond the range of floats.
+
+    Examples
+    --------
+    >>> computable("1/3", "scale")
+    Fraction(1, 3)
+    """
     number = as_fraction(value, name)
     if number <= 0:
         raise InputError(f"{name}={show(number)}: expected a number > 0.", code="noise.scale", value=number)

@@ -15,7 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.distributions.moments import gaussian_quantile, laplace_quantile, laplace_variance
+from policygraph.distributions.moments import (
+    computable,
+    gaussian_quantile,
+    laplace_quantile,
+    laplace_variance,
+)
 
 Floats = npt.NDArray[np.float64]
 
@@ -58,6 +63,7 @@ def sum_within(weights: Sequence[int], parameter: Fraction, *, laplace: bool) ->
     sizes = sorted(abs(int(w)) for w in weights if w)
     if not sizes:
         return 0
+    computable(parameter, "scale" if laplace else "sigma_squared")
     if len(sizes) == 1:
         one = laplace_quantile(parameter, SHARE) if laplace else gaussian_quantile(parameter, SHARE)
         return sizes[0] * int(one)

@@ -10,12 +10,11 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Any
 
 import numpy as np
 
-from policygraph.errors import InputError
+from policygraph.errors import InputError, shown
 
 Edge = int | float | datetime.date
 LARGEST_EDGE = 2**53
@@ -169,12 +168,13 @@ def _read_edge(edge: Any) -> Edge:
             raise _wrong(f"bins: {edge!r} is not a date ({cause}).", edge) from cause
     if isinstance(edge, datetime.date) and not isinstance(edge, datetime.datetime):
         return edge
-    if isinstance(edge, (int, float)) and not isinstance(edge, bool) and isfinite(edge):
+    if isinstance(edge, (int, float)) and not isinstance(edge, bool) and edge == edge:
+        # Compared and not converted: an integer can be larger than every float.
         if abs(edge) > LARGEST_EDGE:
-            raise _wrong(f"bins: {edge}: expected numbers of at most 2^53.", edge)
+            raise _wrong(f"bins: {shown(edge)}: expected numbers of at most 2^53.", edge)
         # 15.0 and 15 are one edge, and have one name; so are -0.0 and 0.
         return int(edge) if edge == int(edge) else float(edge)
-    raise _wrong(f"bins: {edge!r}: expected numbers, or dates such as 2000-01-31 without a time.", edge)
+    raise _wrong(f"bins: {shown(edge)}: expected numbers, or dates such as 2000-01-31 without a time.", edge)
 
 
 def _shown(edge: Edge) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.errors import InputError
+from policygraph.errors import InputError, shown
 from policygraph.model.bins import Bins
 
 Label = str | int | float | bool
@@ -38,7 +38,7 @@ def _read_labels(where: str, given: int | Sequence[Label]) -> Labels:
             expected = (
                 "at least one value" if given < 1 else "at most 2^62 values, so that an index fits 64 bits"
             )
-            raise _wrong_labels(f"{where} = {given}: expected {expected}.", given)
+            raise _wrong_labels(f"{where} = {shown(given)}: expected {expected}.", given)
         return range(int(given))
     if isinstance(given, range) and given.start == 0 and given.step == 1 and len(given) > 0:
         return given
@@ -220,9 +220,9 @@ class Domain:
             found = self._positions[name].get(label) if _plain(label) else None
             if found is not None and type(labels[found]) is type(label):
                 return found
-        shown = ", ".join(repr(value) for value in labels[:8]) + (", ..." if len(labels) > 8 else "")
+        listed = ", ".join(repr(value) for value in labels[:8]) + (", ..." if len(labels) > 8 else "")
         raise InputError(
-            f"{name} has no value {label!r}: expected one of {shown}.",
+            f"{name} has no value {label!r}: expected one of {listed}.",
             code="domain.unknown-label",
             attribute=name,
             value=label,

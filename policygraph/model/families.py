@@ -13,13 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from policygraph.errors import ConstraintError, InputError, RefusedError
+from policygraph.errors import ConstraintError, InputError, RefusedError, shown
 from policygraph.model.constraints.tables import StructuralZero
 from policygraph.model.domain import Network
 from policygraph.model.grouped import Grouped
 from policygraph.model.policy import Policy, Verdict
 
 __all__ = ["Families"]
+
+
+LARGEST = 2**62
+"""The most records of a family: sizes are 64-bit integers."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +65,9 @@ class Families(Grouped):
                 code="families.policy",
                 value=policy,
             )
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= LARGEST:
             raise InputError(
-                f"size={size!r}: expected how many records a family has at most, a whole number >= 1.",
+                f"size={shown(size)}: expected how many records a family has at most, a whole number from 1 to 2^62.",
                 code="families.size",
                 value=size,
             )

@@ -142,3 +142,21 @@ def test_a_release_says_whether_dropping_is_hidden(bottom, said):
     policy = pg.Policy(domain, graph=graph.with_bottom() if bottom else graph, unknown="drop")
     made = pg.release(pg.queries.identity(domain), policy, [1, 1], epsilon=1)
     assert said in " ".join(made.sentences)
+
+
+def test_integers_beyond_every_float_are_refused_in_a_sentence():
+    domain = pg.Domain({"sex": ["F", "M"], "age": 3, "size": {"bins": [0, 10, 20]}})
+    policy = pg.Policy(domain, constraints=[pg.Cuboid("sex")])
+    query = pg.queries.identity(domain)
+    for call in (
+        lambda: pg.Domain({"age": 10**5000}),
+        lambda: pg.Domain({"age": {"bins": [0, 10**5000]}}),
+        lambda: pg.Measure("income", 0, 10**5000),
+        lambda: pg.Families(policy, 10**5000),
+        lambda: pg.compare(query, policy, 10**5000),
+        lambda: pg.compare(query, policy, pg.Epsilon(1e-308)),
+    ):
+        with pytest.raises(pg.PolicyGraphError) as refusal:
+            call()
+        assert len(str(refusal.value)) < 700
+    assert pg.sensitivity(query, policy, time_limit=10**400).exact

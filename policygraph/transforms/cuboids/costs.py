@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from policygraph.distributions.moments import computable
 from policygraph.effort import SECOND
 from policygraph.errors import InputError
 from policygraph.model.constraints.tables import Cuboid, Total
@@ -264,6 +265,7 @@ def unit_variance(loss: Loss) -> float:
     >>> unit_variance(Epsilon(2)), unit_variance(Rho("1/4"))
     (0.5, 2.0)
     """
+    computable(1 / loss.value, f"noise at {loss}: scale")
     return float(2 / loss.value**2 if isinstance(loss, Epsilon) else 1 / (2 * loss.value))
 
 
