@@ -18,11 +18,13 @@ BARS = 40
 """Longest table that is drawn as bars; longer ones as a line, or by their largest counts."""
 LARGEST = 30
 SIDE, NUMBERED = 60, 16
-"""Longest side of a heat map, and of one with its numbers."""
+"""Longest side of a heat map, and most columns of one with its numbers."""
 LONG = 4
 """A table of more than so many times as many rows as columns, or the reverse, is not drawn with square cells."""
 ROWS = 42
-"""Rows that have room for a label each in the highest picture of a table."""
+"""Rows that have room for a label each, and for numbers, in the highest picture of a table."""
+CHARACTERS = 105
+"""Digits that have room beside each other in a picture."""
 PANELS = 9
 WIDE = 8.5
 
@@ -133,34 +135,42 @@ def _heat(part: Any, table: Table, lists: list[list[str]], down: int, across: in
     colours = LinearSegmentedColormap.from_list("counts", ["#f7f5ef", MARK])
     top = max(float(values.max(initial=0.0)), 1.0)
     axes = part.subplots(down, across, squeeze=False)
-    numbered = max(shape[-2:]) <= NUMBERED and shape[-1] * across <= NUMBERED
+    texts = [[f"{value:,.0f}" for value in panel.ravel()] for panel in values]
+    longest = max(len(text) for panel in texts for text in panel) + 1
+    many = shape[-1] * across
+    numbered = many <= NUMBERED and shape[-2] <= ROWS and longest * many <= CHARACTERS
+    painted = None
     for place, panel in enumerate(axes.ravel()):
         if place >= len(values):
             panel.set_axis_off()
             continue
         # Long tables fill the picture, so that every row and column has room for its label.
         long = numbered or max(shape[-2:]) > LONG * min(shape[-2:])
-        panel.imshow(values[place], cmap=colours, vmin=0, vmax=top, aspect="auto" if long else "equal")
-        for axis, labels, room in ((panel.set_xticks, lists[-1], 12), (panel.set_yticks, lists[-2], ROWS)):
-            step = max(1, ceil(len(labels) / (NUMBERED if numbered else room if long else 12)))
+        painted = panel.imshow(
+            values[place], cmap=colours, vmin=0, vmax=top, aspect="auto" if long else "equal"
+        )
+        rooms = NUMBERED if numbered else 12, ROWS if long else 12
+        for axis, labels, room in zip(
+            (panel.set_xticks, panel.set_yticks), (lists[-1], lists[-2]), rooms, strict=True
+        ):
+            step = max(1, ceil(len(labels) / room))
             axis(range(0, len(labels), step), [label(each, 12) for each in labels[::step]])
-        longest = max(len(label(each, 12)) for each in lists[-1])
-        if longest * shape[-1] * across > 70:
+        if max(len(label(each, 12)) for each in lists[-1]) * many > 70:
             panel.tick_params(axis="x", labelrotation=45)
             for tick in panel.get_xticklabels():
                 tick.set(ha="right", rotation_mode="anchor")
         panel.tick_params(length=0, colors=SOFT, labelsize=8)
         panel.spines[:].set_visible(False)
         if numbered:
-            for (r, c), value in np.ndenumerate(values[place]):
+            for at, ((r, c), value) in enumerate(np.ndenumerate(values[place])):
                 panel.text(
                     c,
                     r,
-                    f"{value:,.0f}",
+                    texts[place][at],
                     ha="center",
                     va="center",
-                    fontsize=8,
-                    color="white" if value > 0.55 * top else INK,
+                    fontsize=8 if shape[-2] <= NUMBERED else 7,
+                    color="white" if value > 0.7 * top else INK,
                 )
         if place % across == 0:
             panel.set_ylabel(label(table.columns[-2], 20), fontsize=8.5, color=SOFT)
@@ -172,4 +182,9 @@ def _heat(part: Any, table: Table, lists: list[list[str]], down: int, across: in
                 f"{n} {each[int(c)]}" for n, each, c in zip(table.columns, lists, codes, strict=False)
             )
             panel.set_title(label(name, max(16, 66 // across)), fontsize=9)
+    if painted is not None and not numbered:
+        scale = part.colorbar(painted, ax=axes.ravel().tolist(), shrink=0.7, aspect=30, pad=0.02)
+        scale.outline.set_visible(False)
+        scale.ax.tick_params(length=0, colors=SOFT, labelsize=8)
+        thousands(scale.ax.yaxis)
     part.suptitle(wrapped(_title(table), 80), fontsize=10.5, ha="left", x=0.02)

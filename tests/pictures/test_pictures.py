@@ -73,6 +73,28 @@ def test_one_table_of_many():
         release.plot(table="nothing")
 
 
+def test_a_heat_map_has_its_numbers_or_a_scale():
+    """A colour alone tells no count."""
+    for shape, scale in (
+        ((40, 4), False),
+        ((3, 4, 5), False),
+        ((16, 16), True),
+        ((30, 30), True),
+        ((2, 12, 14), True),
+    ):
+        domain = pg.Domain({f"a{k}": size for k, size in enumerate(shape)})
+        counts = np.arange(np.prod(shape)) * 1000
+        release = pg.release(
+            pg.queries.identity(domain), pg.Policy(domain), counts, epsilon=1, rng=pg.SeededRng(1)
+        )
+        figure = check(release.plot())
+        numbers = [text for axes in figure.axes for text in axes.texts]
+        assert len(numbers) == (0 if scale else counts.size), shape
+        assert len(figure.axes) == np.prod(shape[:-2], dtype=int) + scale
+        boxes = [text.get_window_extent() for text in numbers[: shape[-1]]]
+        assert all(one.x1 < two.x0 for one, two in pairwise(boxes)), shape
+
+
 def test_long_and_many_labels_fit():
     domain = pg.Domain(
         {"a name that is long, too, and goes on": LONG, "city": [f"municipality of {k}" for k in range(40)]}
