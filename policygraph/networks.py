@@ -104,6 +104,8 @@ USELESS = 0.5
 """Transitivity and mean clustering are between 0 and 1: with an expected error from here on they are not worth a part of the loss."""
 UNIFORM = 1 / sqrt(12)
 """Standard deviation of a number between 0 and 1 of which nothing is known: the clustering of nodes whose degrees count as larger ones."""
+UNKNOWN = 0.5
+"""Mean of a number between 0 and 1 of which nothing is known: transitivity and clustering of what a cap drops."""
 PARTS = 1000
 """Shares of the loss are whole parts of this."""
 MOST_LEAST = 200
@@ -242,8 +244,19 @@ def _synthesise(
     if communities is not None and isinstance(policy, Policy):
         found, degrees = _communities(curator, network, known, rest, communities, loss.value)
         pieces = _pieces(policy, network, known, rest, None, found)
-    shares = _split([piece.error for piece in pieces], rest) if known is not None else _halved(len(pieces))
-    curator.release([piece.query for piece in pieces], [type(loss)(rest.value * share) for share in shares])
+    if known is None and isinstance(policy, Policy):
+        # What is released beside the numbers of nodes by degree is chosen from these numbers, noise and all.
+        half = rest.value / 2
+        curator.release([pieces[0].query], [type(loss)(half)], rest.value - half)
+        tail = degree_counts(curator.made[-1].values(), network.order).at_least
+        pieces = [pieces[0], *_worth(pieces[1:], policy, tail, type(loss)(half / (len(pieces) - 1)))]
+        queries = [piece.query for piece in pieces[1:]]
+        curator.release(queries, [type(loss)(half / len(queries)) for _ in queries])
+    else:
+        shares = [Fraction(1)] if known is None else _split([piece.error for piece in pieces], rest)
+        curator.release(
+            [piece.query for piece in pieces], [type(loss)(rest.value * share) for share in shares]
+        )
     made = curator.made[-len(pieces) :]
     tell("making the graph")
     if known is None:
@@ -403,6 +416,12 @@ def _kind(policy: Any) -> tuple[Any, Network, PublicDegrees | None]:
                 "the degrees of all nodes among them.",
                 code="networks.partial",
             )
+        if network.order < 2:
+            raise InputError(
+                f"{network!r}: expected at least two nodes, since one has no edges.",
+                code="networks.kind",
+                value=network,
+            )
         return policy, network, None
     others = [fact for fact in policy.constraints if not isinstance(fact, (Degrees, Total))]
     if others:
@@ -496,10 +515,12 @@ def _with_degrees(
     best: tuple[float, _Piece] | None = None
     for least in _leasts():
         query_ = Clustering(network, least)
-        noise = _unit_error(_bound(query_, policy, loss), loss) / network.order
+        bound = _bound(query_, policy, loss)
+        # Chosen for half of the loss, since the rest goes elsewhere.
+        noise = _unit_error(bound, type(loss)(loss.value / 2)) / network.order
         unseen = UNIFORM * float(np.mean((known.out < least) & (known.out >= 2)))
         if best is None or noise + unseen < best[0]:
-            best = noise + unseen, _Piece(query_, noise)
+            best = noise + unseen, _Piece(query_, _unit_error(bound, loss) / network.order)
     if best is not None:
         pieces.append(best[1])
     return [piece for piece in pieces if isinstance(piece.query, MixingQuery) or piece.error < USELESS]
@@ -525,8 +546,19 @@ def _of_nodes(network: Network, policy: NodePrivacy, loss: Loss, groups: Any) ->
 
 def _leasts() -> list[int]:
     """Degrees that smaller ones may count as, a quarter apart."""
-    found = [2]
-    while found[-1] < MOST_LEAST:
+    return _rising(2, MOST_LEAST)
+
+
+def _rising(first: int, last: int) -> list[int]:
+    """Whole numbers a quarter apart, up to the first that is not below the last one.
+
+    Examples
+    --------
+    >>> _rising(2, 7), _rising(2, 1)
+    ([2, 3, 4, 5, 6, 7], [2])
+    """
+    found = [first]
+    while found[-1] < last:
         found.append(max(found[-1] + 1, found[-1] * 5 // 4))
     return found
 
@@ -546,11 +578,53 @@ def _without(network: Network, policy: Policy, loss: Loss, groups: Any) -> list[
     return pieces
 
 
-def _halved(count: int) -> list[Fraction]:
-    """Half for the first piece, and the rest in equal parts."""
-    if count == 1:
-        return [Fraction(1)]
-    return [Fraction(1, 2)] + [Fraction(1, 2 * (count - 1))] * (count - 1)
+def _worth(pieces: list[_Piece], policy: Policy, tail: Ints, loss: Loss) -> list[_Piece]:
+    """Of what could be released beside noisy degrees, what says more than its noise; each with a loss of its own.
+
+    The numbers of nodes with at least 1, 2, ... edges say what a cap on the edges of each node would drop. It is taken where that has less than
+    half of the error.
+    """
+    kept = []
+    for piece in pieces:
+        if not isinstance(piece.query, (Triangles, Clustering)):
+            kept.append(piece)
+            continue
+        plain = replace(piece, error=_error(piece.query, policy, tail, loss))
+        best = min(_capped(piece.query, policy, tail, loss), key=lambda one: one.error, default=plain)
+        best = best if best.error < plain.error / 2 else plain
+        if best.error < USELESS:
+            kept.append(best)
+    return kept
+
+
+def _capped(asked: Triangles | Clustering, policy: Policy, tail: Ints, loss: Loss) -> list[_Piece]:
+    """The same after each node kept its first edges, for caps a quarter apart."""
+    network, found = asked.domain, []
+    # With a cap that no node reaches nothing is dropped; there is one among those a quarter apart.
+    for cap in _rising(2, int(np.count_nonzero(tail))):
+        if cap >= network.order - 1:
+            break
+        for query in (
+            [Triangles(network, cap)]
+            if isinstance(asked, Triangles)
+            else [Clustering(network, least, cap=cap) for least in _leasts()]
+        ):
+            found.append(_Piece(query, _error(query, policy, tail, loss)))
+    return found
+
+
+def _error(query: Triangles | Clustering, policy: Policy, tail: Ints, loss: Loss) -> float:
+    """Expected error of transitivity or mean clustering: noise, what a cap drops, and nodes of small degree of which little is known."""
+    noise = _unit_error(_bound(query, policy, loss), loss)
+    cap = len(tail) if query.cap is None else query.cap
+    if isinstance(query, Triangles):
+        # A node of d edges is the middle of 0 + 1 + ... + (d - 1) wedges.
+        wedges = tail * np.arange(len(tail))
+        every = max(int(wedges.sum()), 1)
+        return (3 * noise + UNKNOWN * float(wedges[cap:].sum())) / every
+    small = float(tail[1] - tail[min(query.least, len(tail)) - 1]) if len(tail) > 1 else 0.0
+    dropped = 2 * float(tail[cap:].sum()) / max(int(tail.sum()), 1)
+    return (noise + UNIFORM * small) / query.domain.order + UNKNOWN * dropped
 
 
 def _split(errors: list[float], loss: Loss) -> list[Fraction]:
@@ -667,6 +741,12 @@ def _from_noisy_degrees(
     projected = isinstance(made[0].query, ProjectedDegreeTail)
     if projected:
         notes.append(f"Edges beyond {made[0].query.cap} at a node were dropped before they were counted.")
+    capped = (one.query.cap for one in made if isinstance(one.query, (Triangles, Clustering)))
+    if caps := sorted({cap for cap in capped if cap is not None}):
+        said = " or ".join(str(cap) for cap in caps)
+        notes.append(
+            f"Triangles or clustering were counted after each node kept its first {said} edges only: one edge more then changes them by less."
+        )
     if not made[0].private:
         notes.insert(0, "NOT PRIVATE: the noise of the release came from a seeded generator.")
     graph = replace(graph, notes=(*notes, *graph.notes))

@@ -22,7 +22,7 @@ from policygraph.estimation.networks import (
 )
 from policygraph.estimation.networks.comparison import _mutual
 from policygraph.model.queries.network_statistics import Clustering, triangles_at
-from policygraph.networks import _graphical, _leasts, _split, synthesise
+from policygraph.networks import _graphical, _leasts, _Piece, _split, _worth, synthesise
 from tests.paths import DATA
 
 quick = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
@@ -111,6 +111,28 @@ def test_secret_degrees_are_released_first(clustered: networkx.Graph) -> None:
         assert summarise(made).transitivity == pytest.approx(summarise(clustered).transitivity, rel=0.15)
         assert len(made.tail) == pytest.approx(clustered.number_of_edges(), rel=0.05)
         assert any("Names of nodes mean nothing" in note for note in made.notes)
+
+
+def test_a_sparse_network_with_secret_degrees_has_its_edges_capped_first(tmp_path: Path) -> None:
+    """One edge could be in a thousand triangles by its bound, and is in five: without a cap nothing could be said at this loss."""
+    graph = networkx.watts_strogatz_graph(1000, 10, 0.1, seed=1)
+    book = pg.Ledger(tmp_path / "budget.db")
+    policy = pg.Policy(pg.Network(1000))
+    made = synthesise(policy, graph, epsilon=1, ledger=book, dataset="friends", seed=1, rng=pg.SeededRng(1))
+    triangles = made.releases[1].query
+    assert triangles.cap is not None
+    assert 10 <= triangles.cap <= 40
+    assert any("kept its first" in note for note in made.notes)
+    assert str(book.spent("friends")) == "epsilon = 1"
+    assert summarise(made).transitivity == pytest.approx(summarise(graph).transitivity, rel=0.2)
+    # Few wedges, and little loss for them: noise would drown the triangles.
+    tail = np.array([1000, 20, *[0] * 997])
+    given = [_Piece(made.releases[1].query, 0.0), _Piece(Clustering(policy.domain, 2), 0.0)]
+    worth = {loss: _worth(given, policy, tail, pg.Epsilon(loss)) for loss in ("0.001", "100")}
+    assert [type(piece.query) for piece in worth["0.001"]] == [Clustering]
+    assert [type(piece.query) for piece in worth["100"]] == [type(piece.query) for piece in given]
+    with pytest.raises(pg.InputError, match="at least two nodes"):
+        synthesise(pg.Policy(pg.Network(1)), networkx.empty_graph(1), epsilon=1)
 
 
 def test_the_choice_does_not_look_at_the_edges(clustered: networkx.Graph) -> None:

@@ -30,7 +30,7 @@ STACKED = 5_000_000
 HOW = ("mechanism", "nonnegative")
 """Keys that say how a release is made, not what is released."""
 BESIDE = {
-    "statistic": {"largest", "side", "least", "classes", "attributes"},
+    "statistic": {"largest", "side", "least", "classes", "cap", "attributes"},
     "cuboid": {"weight"},
     "cuboids": {"weights"},
     "all_cuboids": {"up_to"},
@@ -298,7 +298,7 @@ def _check_release(
                 "chi-squared is of two attributes: expected attributes = ['sex', 'salary'] beside it.",
             )
         check_names(spec.get("attributes", []), domain, (*path, "attributes"), problems)
-        for key in ("largest", "side", "least", "classes"):
+        for key in ("largest", "side", "least", "classes", "cap"):
             if key in spec:
                 problems.add((*path, key), f"{key} does not belong beside chi-squared.")
     elif kind == "statistic" and "attributes" in spec:

@@ -609,6 +609,9 @@ class ReleaseTable(_OneOf):
     classes: list[Positive] | None = Field(
         None, description="Clustering: degrees at which a new class of nodes begins."
     )
+    cap: Positive | None = Field(
+        None, description="Triangles and clustering: after each node kept its first so many edges."
+    )
     side: Literal["both", "in", "out"] | None = Field(None, description="Which degrees a degree tail counts.")
     matrix: MatrixTable | None = None
     sums: Annotated[list[Names], Field(min_length=1)] | None = None

@@ -187,7 +187,7 @@ def _edges(statistic: NetworkStatistic, policy: Policy) -> tuple[int, str]:
             one,
             "a minimal move changes the degrees of unknown nodes at its two ends only (docs/explanation/proofs/networks.md, Theorem 4)",
         )
-    if isinstance(statistic, Triangles) and known:
+    if isinstance(statistic, Triangles) and known and statistic.cap is None:
         degrees = _published(policy)
         if degrees is not None:
             bound = _triangles(degrees, steps, policy)
@@ -196,14 +196,14 @@ def _edges(statistic: NetworkStatistic, policy: Policy) -> tuple[int, str]:
                     f"with these public degrees {steps // 2} edges that are removed lie in at most {bound} triangles, and so do "
                     "those that are added (docs/explanation/proofs/networks.md, Theorem 5)"
                 )
-    if isinstance(statistic, Clustering) and known:
+    if isinstance(statistic, Clustering) and known and statistic.cap is None:
         degrees = _published(policy)
         if degrees is not None:
             bound = _clustering(statistic, degrees, steps, policy)
             if bound < best:
                 return bound, (
                     f"with these public degrees {steps // 2} edges that are removed lie in triangles that count at most {bound} units, "
-                    "and so do those that are added (docs/explanation/proofs/networks.md, Theorem 13)"
+                    "and so do those that are added (docs/explanation/proofs/networks.md, Theorems 13 and 17)"
                 )
     return best, reason
 
@@ -238,10 +238,15 @@ def _step(statistic: NetworkStatistic) -> tuple[int, str]:
             1 + 4 * statistic.reach,
             "it moves the other edges at its ends, up to the largest degree told apart",
         )
+    if isinstance(statistic, (Triangles, Clustering)) and statistic.cap is not None and statistic.cap < n - 1:
+        return _capped(statistic, statistic.cap), (
+            f"it keeps or drops at most three of the edges that are counted, of which no node has more than {statistic.cap} "
+            "(docs/explanation/proofs/networks.md, Theorem 16)"
+        )
     if isinstance(statistic, Triangles):
         return max(n - 2, 0), "an edge is in a triangle with each node that both ends are joined to"
     if isinstance(statistic, Clustering):
-        return max(n - 2, 0) * int(statistic.weight(2)) + 2 * _clustering_of_one(statistic), (
+        return max(n - 2, 0) * int(statistic.weight(2)) + 2 * _clustering_of_one(statistic, n - 1), (
             "it changes the triangles of the nodes that both ends are joined to by one, and the local clustering of its ends "
             "(docs/explanation/proofs/networks.md, Theorem 12)"
         )
@@ -363,19 +368,31 @@ def _clustering(statistic: Clustering, degrees: list[int], steps: int, policy: P
     ends = 2 * int(((given - 1) * weights).max())
     largest = np.concatenate([[0], np.cumsum(np.sort(weights)[::-1])])
     common = np.minimum(_common(degrees, steps, policy), len(given))
-    lost = sum(ends + int(largest[most]) for most in common.tolist() if most)
+    if steps <= 4 and _only_degrees(policy):
+        # One switch: beside its four nodes, none loses more than one triangle net, so that those that lose one are different nodes.
+        lost = ends * int(np.count_nonzero(common)) + int(largest[min(int(common.sum()), len(given))])
+    else:
+        lost = sum(ends + int(largest[most]) for most in common.tolist() if most)
     return lost if len(np.unique(statistic.class_of(given))) == 1 else 2 * lost
 
 
-def _clustering_of_one(statistic: Clustering) -> int:
-    """The most that the sums change when one node gains an edge and triangles with it, all other nodes held."""
-    if statistic.domain.order < 3:
+def _capped(statistic: Triangles | Clustering, cap: int) -> int:
+    """Largest change by one edge where no node keeps more than so many edges."""
+    if isinstance(statistic, Triangles):
+        # Two edges may go and one come: what goes and what comes have opposite signs.
+        return 2 * (cap - 1)
+    return 3 * ((cap - 1) * int(statistic.weight(2)) + 2 * _clustering_of_one(statistic, cap))
+
+
+def _clustering_of_one(statistic: Clustering, most: int) -> int:
+    """The most that the sums change when one node gains an edge and triangles with it, all other nodes held; no node has more edges than given."""
+    if most < 2:
         return 0
-    if any(start <= statistic.domain.order - 1 for start in statistic.classes):
+    if any(start <= most for start in statistic.classes):
         # The node may go from one class to the next, where it counts at most 1 in each.
         return 2 * UNITS
     # With t triangles and d edges afterwards, s <= C(d - 1, 2) before and t - s <= d - 1: the change lies between the two.
-    degree = np.arange(2, statistic.domain.order, dtype=np.int64)
+    degree = np.arange(2, most + 1, dtype=np.int64)
     after, before = statistic.weight(degree), statistic.weight(degree - 1)
     pairs = (degree - 1) * (degree - 2) // 2
     return int(max((after * (degree - 1)).max(), ((before - after) * pairs).max()))

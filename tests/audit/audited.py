@@ -451,6 +451,15 @@ NETWORKS = [
         pg.Epsilon(4),
         attained=Fraction(1, 4),
     ),
+    # One edge more can push out two, each of which is in a triangle.
+    Case(
+        "triangles with a cap, edges",
+        StatisticNoise(),
+        EDGES,
+        Triangles(FRIENDS, 2),
+        pg.Epsilon(4),
+        attained=Fraction(1, 2),
+    ),
     Case(
         "edges to groups, edges",
         StatisticNoise(),

@@ -25,6 +25,7 @@ from policygraph.model.queries.network_statistics import (
     ProjectedMixing,
     Triangles,
     Wedges,
+    first_edges,
     fixed_order,
     projected_edges,
 )
@@ -401,6 +402,69 @@ def test_clustering_is_bounded(least: int, classes: tuple[int, ...]) -> None:
     ):
         for norm in ("l1", "l2"):
             assert statistic_bound(statistic, policy, norm).verify().ok, policy
+
+
+def test_one_switch_takes_triangles_from_different_nodes() -> None:
+    """Two pairs of hubs, joined to nodes of their own: all of them lose a triangle at once, and that is the bound but for the hubs themselves."""
+    graph = networkx.Graph([(0, 1), (2, 3)])
+    graph.add_edges_from((hub, x) for x in range(4, 9) for hub in ((0, 1) if x < 7 else (2, 3)))
+    network = pg.Network(9)
+    public = [pg.Degrees(equals=[graph.degree(v) for v in range(9)])]
+    other = networkx.Graph(graph)
+    other.remove_edges_from([(0, 1), (2, 3)])
+    other.add_edges_from([(1, 2), (0, 3)])
+    for statistic, share in ((Clustering(network, 2), 0.7), (Clustering(network, 2, (3,)), 0.35)):
+        counts = [
+            statistic.answer_sparse(
+                np.sort(network.pair_index(*np.sort(np.array(each.edges()), axis=1).T)), np.ones(12, int)
+            )
+            for each in (graph, other)
+        ]
+        change = int(np.abs(counts[0] - counts[1]).sum())
+        for settings_ in ({"strength": "markov"}, {"at_most_records": 2}):
+            bound = statistic_bound(statistic, pg.Policy(network, constraints=public, **settings_))
+            assert share * bound.power < change <= bound.power
+            assert "Theorems 13 and 17" in bound.reason
+
+
+@pytest.mark.parametrize("nodes", [4, 5])
+def test_a_cap_on_the_edges_of_each_node_bounds_triangles_and_clustering(nodes: int) -> None:
+    """Every graph, with the kept edges found literally; every pair of neighbours under each policy."""
+    network = pg.Network(nodes)
+    order = fixed_order(np.arange(network.size)).tolist()
+    places = [tuple(int(end) for end in network.pairs(cell)) for cell in range(network.size)]
+    for cap in (1, 2, 3) if nodes == 4 else (2,):
+        triangles, sums = Triangles(network, cap), Clustering(network, 2, (3,), cap)
+        for graph in oracle.graphs(nodes, False)[:: 1 if nodes == 4 else 29]:
+            there = [cell for cell in order if graph[cell]]
+            first = {v: [cell for cell in there if v in places[cell]][:cap] for v in range(nodes)}
+            kept = [cell for cell in there if all(cell in first[v] for v in places[cell])]
+            assert first_edges(network, np.flatnonzero(graph), cap).tolist() == sorted(kept)
+            left = np.zeros(network.size, dtype=np.int64)
+            left[kept] = 1
+            assert triangles.answer(graph).tolist() == Triangles(network).answer(left).tolist()
+            assert sums.answer(graph).tolist() == Clustering(network, 2, (3,)).answer(left).tolist()
+        for policy in (
+            pg.Policy(network),
+            pg.Policy(network, constraints=[pg.Degrees([0, 1])]),
+            pg.Policy(network, constraints=[pg.Degrees(equals=[2] * nodes)]),
+            pg.Policy(network, constraints=[pg.Degrees(equals=[2] * nodes)], strength="markov"),
+        ):
+            for statistic in (triangles, sums, Clustering(network, 3, cap=cap)):
+                assert pg.queries.from_spec(network, statistic.to_spec()) == statistic
+                assert statistic_bound(statistic, policy).verify().ok, (cap, policy)
+    with pytest.raises(pg.RefusedError):
+        statistic_bound(Triangles(network, 2), pg.NodePrivacy(network))
+    for wrong in (0, nodes, True, 2.5):
+        with pytest.raises(pg.InputError):
+            Triangles(network, wrong)
+
+
+def test_a_cap_is_worth_its_edges_in_a_sparse_network() -> None:
+    network = pg.Network(100_000)
+    assert statistic_bound(Triangles(network), pg.Policy(network)).power == 99_998
+    assert statistic_bound(Triangles(network, 30), pg.Policy(network)).power == 58
+    assert statistic_bound(Triangles(network, 30), pg.Policy(network), "l2").power == 58**2
 
 
 def test_clustering_of_six_nodes_with_public_degrees() -> None:

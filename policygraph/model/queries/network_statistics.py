@@ -202,16 +202,38 @@ class Wedges(_Total):
 class Triangles(_Total):
     """How many triangles an undirected simple network has.
 
+    Parameters
+    ----------
+    domain
+        The network.
+    cap
+        Count them after each node kept its first so many edges only, in a fixed order of all pairs (:func:`first_edges`): for sparse
+        networks, where one edge more could be in a triangle with every node. None keeps all edges.
+
     Examples
     --------
     >>> Triangles(Network(4)).answer([1, 1, 0, 1, 0, 0]).tolist()
     [1]
+    >>> Triangles(Network(4), cap=2).answer([1, 1, 1, 1, 1, 1]).tolist()
+    [1]
+
+    Notes
+    -----
+    The bounds are in section 3 of ``docs/explanation/proofs/networks.md``; with a cap, Theorem 16.
     """
 
     counted = "triangles"
 
+    def __init__(self, domain: Network, cap: int | None = None) -> None:
+        super().__init__(domain)
+        self.cap = None if cap is None else _whole(cap, domain.order - 1, "cap")
+
     def of_edges(self, tail: Ints, head: Ints, times: Ints) -> Ints:
+        tail, head = _kept(self.domain, tail, head, self.cap)
         return np.array([int(triangles_at(tail, head, self.domain.order).sum()) // 3], dtype=np.int64)
+
+    def to_spec(self) -> dict[str, Any]:
+        return {"statistic": self.counted, **({} if self.cap is None else {"cap": self.cap})}
 
 
 def triangles_at(tail: Ints, head: Ints, nodes: int) -> Ints:
@@ -249,6 +271,8 @@ class Clustering(NetworkStatistic):
         many edges. One edge is in triangles with many nodes of small degree, so that a larger number means less noise.
     classes
         Degrees at which a new class of nodes begins; each class has a sum of its own.
+    cap
+        Take it after each node kept its first so many edges only, as in :class:`Triangles`; None keeps all edges.
 
     Examples
     --------
@@ -259,13 +283,16 @@ class Clustering(NetworkStatistic):
     Notes
     -----
     The released numbers are whole: a node counts with the weight floor(2^30 / C(max(d, least), 2)) for each triangle, in units of 2^-30. The bounds are
-    Theorems 12 and 13 of ``docs/explanation/proofs/networks.md``.
+    Theorems 12 and 13 of ``docs/explanation/proofs/networks.md``; with a cap, Theorem 16.
     """
 
     simple_only = True
 
-    def __init__(self, domain: Network, least: int = 10, classes: Sequence[int] = ()) -> None:
+    def __init__(
+        self, domain: Network, least: int = 10, classes: Sequence[int] = (), cap: int | None = None
+    ) -> None:
         super().__init__(domain, Fraction(1, UNITS))
+        self.cap = None if cap is None else _whole(cap, domain.order - 1, "cap")
         if isinstance(least, bool) or not isinstance(least, (int, np.integer)) or not 2 <= least <= LARGEST:
             raise InputError(
                 f"least={least!r}: expected a whole number from 2 to {LARGEST:,}.",
@@ -314,14 +341,51 @@ class Clustering(NetworkStatistic):
         return found
 
     def of_edges(self, tail: Ints, head: Ints, times: Ints) -> Ints:
-        degree = _degrees(self.domain, "both", tail, head, times)
+        tail, head = _kept(self.domain, tail, head, self.cap)
+        degree = _degrees(self.domain, "both", tail, head, np.ones_like(tail))
         counted = triangles_at(tail, head, self.domain.order) * self.weight(degree)
         out = np.zeros(self.height, dtype=np.int64)
         np.add.at(out, self.class_of(degree), counted)
         return out
 
     def to_spec(self) -> dict[str, Any]:
-        return {"statistic": "clustering", "least": self.least, "classes": list(self.classes)}
+        capped = {} if self.cap is None else {"cap": self.cap}
+        return {"statistic": "clustering", "least": self.least, "classes": list(self.classes), **capped}
+
+
+def _kept(network: Network, tail: Ints, head: Ints, cap: int | None) -> tuple[Ints, Ints]:
+    """Both ends of the edges that are counted: all of them without a cap."""
+    if cap is None or cap >= network.order - 1:
+        return tail, head
+    return network.pairs(first_edges(network, network.pair_index(tail, head), cap))
+
+
+def first_edges(network: Network, cells: Any, cap: int) -> Ints:
+    """Keep an edge if it is among the first ``cap`` edges of both its ends, in a fixed order of all node pairs; the cells that are kept.
+
+    Examples
+    --------
+    >>> star = Network(5)
+    >>> len(first_edges(star, [0, 1, 2, 3], 2))
+    2
+
+    Notes
+    -----
+    Unlike :func:`project_edges` it looks at the edges of two nodes only, not at what was kept before: one edge more keeps at most itself, and drops
+    at most one edge at each of its ends (``docs/explanation/proofs/networks.md``, Theorem 16).
+    """
+    at = fixed_order(cells)
+    tail, head = network.pairs(at)
+    # Each edge twice, at its tail and at its head; sorted by node, in the fixed order at each.
+    ends = np.concatenate([tail, head])
+    place = np.concatenate([np.arange(len(at)), np.arange(len(at))])
+    sort = np.lexsort((place, ends))
+    first = np.searchsorted(ends[sort], np.arange(network.order))
+    rank = np.empty(len(ends), dtype=np.int64)
+    rank[sort] = np.arange(len(ends)) - first[ends[sort]]
+    stays = (rank[: len(at)] < cap) & (rank[len(at) :] < cap)
+    kept: Ints = np.sort(at[stays])
+    return kept
 
 
 def fixed_order(cells: Any) -> Ints:
@@ -676,9 +740,11 @@ def statistic_from_spec(domain: Network, spec: dict[str, Any]) -> NetworkStatist
     if kind == "joint degrees":
         return JointDegrees(domain, spec.get("largest", 0))
     if kind == "clustering":
-        return Clustering(domain, spec.get("least", 10), spec.get("classes") or ())
-    if kind in ("wedges", "triangles"):
-        return Wedges(domain) if kind == "wedges" else Triangles(domain)
+        return Clustering(domain, spec.get("least", 10), spec.get("classes") or (), spec.get("cap"))
+    if kind == "triangles":
+        return Triangles(domain, spec.get("cap"))
+    if kind == "wedges":
+        return Wedges(domain)
     raise InputError(
         f"statistic {kind!r}: expected clustering, degree tail, edges to groups, joint degrees, projected degree tail, projected mixing, wedges or triangles.",
         code="query.spec",
