@@ -278,8 +278,10 @@ class Release:
             )
         count = sum(len(table.values) for table in self.tables)
         each = joint_quantile(noise["distribution"], Fraction(noise["parameter"]), chance / max(1, count))
-        usual = Fraction(noise["variance"]) ** Fraction(1, 2) if noise["variance"] else 1.0
-        return [float(each * np.max(table.deviation, initial=0.0) / float(usual)) for table in self.tables]
+        usual = float(Fraction(noise["variance"])) ** 0.5 or 1.0
+        return [
+            joint_range(each, float(np.max(table.deviation, initial=0.0)) / usual) for table in self.tables
+        ]
 
     def values(self, table: int | str = 0) -> Any:
         """Noisy values of one table, by number or name."""
@@ -659,6 +661,24 @@ def joint_quantile(distribution: str, parameter: Fraction, chance: Fraction) -> 
         return 0
     find = laplace_quantile if distribution == "discrete Laplace" else gaussian_quantile
     return find(parameter, 1 - chance)
+
+
+def joint_range(steps: int, size: float) -> float:
+    """So many steps of noise, each of some size, never below the exact product.
+
+    Notes
+    -----
+    Sizes are quotients of floating-point deviations. A noise of exactly so many steps has to be within the range, so that a fraction that is meant is restored, and other products are rounded up.
+
+    Examples
+    --------
+    >>> joint_range(6, 1 - 2**-52), joint_range(6, 0.0)
+    (6.0, 0.0)
+    """
+    meant = Fraction(size).limit_denominator(10**6)
+    if abs(meant - Fraction(size)) <= meant * Fraction(1, 10**12):
+        return float(steps * meant)
+    return float(steps * size * (1 + 1e-12))
 
 
 def read_errors(piece: Any, part: Mapping[str, Any], names: list[str]) -> tuple[Any, Any]:

@@ -122,6 +122,37 @@ def test_what_cannot_be_made_is_refused_before_anything_is_returned():
     assert caught.value.code == "synthetic.size"
 
 
+@pytest.mark.parametrize("wrong", [-1, 1.5, "3", None, True, np.nan])
+@pytest.mark.parametrize("option", ["cells", "seed"])
+def test_options_that_are_no_whole_numbers_are_refused(option, wrong):
+    made = pg.release(PAIRS, pg.Policy(DOMAIN), TABLE, rho=1, mechanism=pg.Cube(), rng=pg.SeededRng(1))
+    with pytest.raises(InputError) as caught:
+        pg.synthetic_records(made, **{option: wrong})
+    assert caught.value.code == "synthetic.option"
+
+
+def test_odd_releases_numbers_and_tables():
+    for wrong in (None, 3, "a file"):
+        with pytest.raises(InputError) as caught:
+            pg.synthetic_records(wrong)
+        assert caught.value.code == "synthetic.release"
+    made = pg.release(PAIRS, pg.Policy(DOMAIN), TABLE, rho=1, mechanism=pg.Cube(), rng=pg.SeededRng(1))
+    with pytest.raises(InputError) as caught:
+        pg.synthetic_records(made, seed=1 << 128)
+    assert caught.value.code == "synthetic.option"
+    assert len(pg.synthetic_records(made, np.int64(5))) == 5
+    assert len(pg.synthetic_records(made, 0)) == 0
+    found = pg.synthetic_records(made, 50)
+    assert found.counts("b", "a", "b").tolist() == found.counts("a", "b").tolist()
+    assert found.counts().tolist() == [50]
+    wide = module.SyntheticRecords(
+        pg.Domain({f"a{k}": 2 for k in range(70)}), np.zeros((3, 70), dtype=np.int64)
+    )
+    with pytest.raises(RefusedError) as refused:
+        wide.counts(*wide.domain.names)
+    assert refused.value.code == "synthetic.size"
+
+
 def test_records_are_written_with_their_labels(tmp_path):
     domain = pg.Domain({"sex": ["F", "M"], "age": 3})
     made = pg.release(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
@@ -15,6 +16,7 @@ from policygraph.mechanisms.partitioned import Partition
 from policygraph.mechanisms.statistics import StatisticNoise
 from policygraph.mechanisms.strategy.mechanism import MatrixMechanism
 from policygraph.model.queries.network_statistics import DegreeTail, Triangles
+from policygraph.release.release import joint_range
 
 LINE = pg.Domain({"x": 128})
 CUBE = pg.Domain({"a": 4, "b": 3, "c": 5})
@@ -273,3 +275,14 @@ def test_joint_bounds_that_are_not_proved_are_refused():
     made = KINDS["partition, intervals"](1).run(TRUTHS["dense"](128), pg.SeededRng(1))
     with pytest.raises(pg.RefusedError):
         made.joint_bound("0.05")
+
+
+@pytest.mark.parametrize("step", ["1", "1/3", "7/10", "12"])
+def test_joint_bounds_include_a_noise_of_exactly_as_many_steps(step):
+    """Bounds are quotients of floating-point deviations, and may not fall below the whole number of steps that they stand for."""
+    size = float(Fraction(step))
+    for steps in range(1, 200):
+        for seen in (np.nextafter(size, 0), size, np.nextafter(size, 100)):
+            assert Fraction(joint_range(steps, float(seen))) >= Fraction(float(steps * Fraction(step)))
+    irrational = float(np.sqrt(2))
+    assert joint_range(5, irrational) >= 5 * irrational

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,9 @@ STRENGTH = 0.005
 SWEEPS = 60
 """Rounds of proportional fitting of a clique to the whole tables that it has to keep."""
 MOST_RECORDS = 50_000_000
+MOST_CELLS = 1 << 27
+"""Most cells of a table that is counted."""
+MOST_SEEDS = 1 << 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +79,14 @@ class SyntheticRecords:
         >>> made.counts("a").tolist(), made.counts("a", "b").tolist()
         ([2, 1], [0, 0, 2, 1, 0, 0])
         """
-        axes = sorted(self.domain.axis(name) for name in names)
+        axes = sorted({self.domain.axis(name) for name in names})
         shape = [self.domain.shape[axis] for axis in axes]
+        if prod(shape) > MOST_CELLS:
+            raise RefusedError(
+                f"a table of {prod(shape):,} cells: expected at most {MOST_CELLS:,}; name fewer attributes.",
+                code="synthetic.size",
+                value=prod(shape),
+            )
         at = np.zeros(len(self.codes), dtype=np.int64)
         for axis, n in zip(axes, shape, strict=True):
             at = at * n + self.codes[:, axis]
@@ -149,18 +160,31 @@ def synthetic_records(
     >>> len(records), records.counts("a").tolist()
     (60, [40, 20])
     """
-    policy, query = records_of(release.policy), release.query
+    policy, query = (
+        (records_of(release.policy), release.query) if isinstance(release, Release) else (None, None)
+    )
     if not isinstance(policy, Policy) or not isinstance(query, CuboidQuery):
         raise InputError(
             "the release is of something else than tables of counts: expected a release of cuboids, such as a cube.",
             code="synthetic.release",
         )
-    if n is not None and (isinstance(n, bool) or not isinstance(n, int) or not 0 <= n <= MOST_RECORDS):
-        raise InputError(
-            f"n={n!r}: expected a whole number from 0 to {MOST_RECORDS:,}.", code="synthetic.records", value=n
-        )
-    task = _Task(release, policy, query, n, cells)
-    return task.records(np.random.Generator(np.random.Philox(key=seed)))
+    wanted = None if n is None else _whole(n, "n", "synthetic.records", 0, MOST_RECORDS)
+    most = _whole(cells, "cells", "synthetic.option", 0)
+    key = _whole(seed, "seed", "synthetic.option", 0, MOST_SEEDS - 1)
+    task = _Task(release, policy, query, wanted, most)
+    return task.records(np.random.Generator(np.random.Philox(key=key)))
+
+
+def _whole(value: Any, name: str, code: str, least: int, most: int | None = None) -> int:
+    """A whole number of Python or numpy within bounds."""
+    try:
+        made = None if isinstance(value, bool | np.bool_) else index(value)
+    except TypeError:
+        made = None
+    if made is None or made < least or (most is not None and made > most):
+        wanted = f"from {least} to {most:,}" if most is not None else f"of at least {least}"
+        raise InputError(f"{name}={value!r}: expected a whole number {wanted}.", code=code, value=value)
+    return made
 
 
 class _Task:
