@@ -384,9 +384,13 @@ def test_linked_tables_do_not_escape_the_accounts_of_their_tables(tmp_path):
     assert [each.charges for each in book.datasets()] == [1]
 
 
-def test_one_of_two_linked_tables_has_no_account_of_its_own_afterwards(tmp_path):
+@pytest.mark.parametrize("on_server", [False, True])
+def test_one_of_two_linked_tables_has_no_account_of_its_own_afterwards(on_server, tmp_path, request):
     """Whoever is asked for first, what is spent on the persons alone and on both tables adds up."""
-    book, policy = pg.Ledger(tmp_path / "budget.db"), pg.LinkedUnit(HOMES)
+    place = tmp_path / "budget.db"
+    if on_server:
+        place = request.getfixturevalue("postgres_server").url(ledger="linked_members")
+    book, policy = pg.Ledger(place), pg.LinkedUnit(HOMES)
     pg.release(QUERY, policy, TOWN, epsilon=1, ledger=book, dataset="town")
     book.set_limit("town", pg.Epsilon(1))
     persons = pg.Domain({"age": ["c", "a"]})
@@ -415,7 +419,7 @@ def test_one_of_two_linked_tables_has_no_account_of_its_own_afterwards(tmp_path)
             query, records, TOWN["persons"], epsilon=1, ledger=book, dataset="people", compose_policies=True
         )
     assert other.value.code == "ledger.name"
-    assert pg.Ledger(tmp_path / "budget.db").history("town")[-1].name == "town"
+    assert pg.Ledger(place).history("town")[-1].name == "town"
 
 
 def test_linked_tables_have_no_edges():
