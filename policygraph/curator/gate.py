@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from policygraph.curator.counting import check_records
 from policygraph.curator.histogram import Data, Held, Histogram, Ints, MeasuredCounts
 from policygraph.curator.noise import Rng, discrete_gaussian, discrete_laplace
 from policygraph.curator.noise.blocks import BLOCK
@@ -92,6 +93,12 @@ def run(ready: Calibrated, data: Any, rng: Rng) -> Release:
         Where the randomness comes from.
     """
     return ready.publish(draw(ready, histogram(ready, data), rng)[0], _said(rng))
+
+
+def run_given(ready: Calibrated, data: Any, rng: Rng) -> Release:
+    """Make a release from counts that somebody made, who need not have bounded what one unit has in them: under a unit they are refused."""
+    check_records(data, ready.policy)
+    return run(ready, data, rng)
 
 
 def draw(ready: Calibrated, data: Data, rng: Rng, n: int = 1) -> Outputs:

@@ -20,11 +20,12 @@ from policygraph.cli.app import run
 from policygraph.compare import named_mechanism
 from policygraph.curator.counting import units
 from policygraph.curator.counting.units import Bounded, count_units
+from policygraph.curator.histogram import Histogram
 from policygraph.curator.requests import count_part, read
 from policygraph.demo import made_up
 from policygraph.explain import explain
 from policygraph.files import dumps, loads
-from policygraph.mechanisms.members import OnMembers
+from policygraph.mechanisms.members import OnMembers, for_unit
 from policygraph.model.units import steps_between
 from tests.broken import units as broken
 from tests.oracles import units as oracle
@@ -215,6 +216,18 @@ def test_more_bad_data(tmp_path):
     with pytest.raises(pg.InputError) as refusal:
         pg.release(query, people(unknown="error"), str(part), epsilon=1)
     assert refusal.value.code == "unit.counts"
+
+
+@pytest.mark.parametrize("mechanism", [pg.Laplace(), pg.MatrixMechanism("tree")])
+def test_a_mechanism_that_is_run_by_hand_takes_no_counts_under_a_unit(mechanism):
+    """Nothing has bounded what one unit has in counts that somebody made."""
+    line = pg.Domain({"shop": 4})
+    unit = pg.Unit(pg.Policy(line), "person", 2)
+    ready = for_unit(mechanism, pg.queries.all_ranges(line), unit, pg.Epsilon(1))
+    for counts in ([90, 0, 0, 1], np.array([90, 0, 0, 1]), Histogram.of(line, [90, 0, 0, 1])):
+        with pytest.raises(pg.InputError) as refusal:
+            ready.run(counts, pg.SeededRng(1))
+        assert refusal.value.code == "unit.counts"
 
 
 def test_under_a_graph_that_forbids_it_nothing_is_left_out():

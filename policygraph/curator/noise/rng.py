@@ -60,7 +60,7 @@ class Rng(ABC):
 
     def run(self, ready: Calibrated, data: Any, /) -> Release:
         """Run a calibrated mechanism on data with these words, through the gate."""
-        made: Release = import_module(GATE).run(ready, data, self)
+        made: Release = import_module(GATE).run_given(ready, data, self)
         return made
 
 
