@@ -1007,11 +1007,14 @@ class Question:
         self.definition = "induced" if self.graph is None else "blowfish" if facts else "edges"
         if self.definition == "blowfish" and self.strength != "worst-case":
             raise OpenError("a strength beside graph and facts")
-        self.members = 1
+        self.members = self.copies = 1
+        self.column: str | None = None
         self.exactly = False
-        if "unit" in spec:
+        if "unit" in spec and isinstance(spec["unit"], dict) and "column" in spec["unit"]:
+            self._of_column(spec["unit"])
+        elif "unit" in spec:
             unit = fields(spec["unit"], "unit", ("family",), ("exactly",))
-            self.members = whole(unit["family"], "family", 1)
+            self.members = self.copies = whole(unit["family"], "family", 1)
             self.exactly = flag(unit.get("exactly", False), "exactly")
             if self.space.network or self.cap is not None or self.strength == "positive":
                 raise OpenError("families of edges, beside a cap, or of positive strength")
@@ -1023,10 +1026,28 @@ class Question:
         self.query = AskedRows(self.space, query)
         if self.query.measure is not None:
             drops = self.query.measure.drops and self.graph is not None and not self.graph.everywhere
-            if "unit" in spec or self.strength != "worst-case" or drops:
+            if (self.members > 1 and self.column is None) or self.strength != "worst-case" or drops:
                 raise OpenError(
                     "values of records under families, a strength, or dropped where none may vanish"
                 )
+
+    def _of_column(self, given: Any) -> None:
+        """All records of one unit: docs/explanation/proofs/units.md."""
+        unit = fields(given, "unit", ("column", "at_most"), ("per_cell", "within"))
+        for name in ("column", "within"):
+            if name in unit and not (isinstance(unit[name], str) and unit[name]):
+                raise OpenError(f"{name}: expected the name of a column")
+        self.column, self.members = unit["column"], whole(unit["at_most"], "at_most", 1)
+        self.most = whole(unit.get("per_cell", self.members), "per_cell", 1, self.members)
+        if self.space.network or self.facts or self.cap is not None or self.strength != "worst-case":
+            raise OpenError("a unit of edges, or beside public sums, a cap or a strength")
+        cell = f", at most {self.most} in one cell" if "per_cell" in unit else ""
+        words = f"up to {self.members} record{'s' * (self.members != 1)}{cell}"
+        self.words = (
+            f"; all records of one {self.column} ({words}) appear or vanish together"
+            if self.graph is None
+            else f"; each record of one {self.column} ({words}) stays or takes such a step"
+        )
 
     @property
     def valued(self) -> bool:
@@ -2815,8 +2836,8 @@ def _document(data: Any) -> Question:
         raise FailedError("neighbours, strength or cap are others than those of the policy")
     if data["definition"] not in _sentences(problem):
         raise FailedError("the definition in words is another than that of the policy")
-    families = data.get("unit"), data.get("at_most")
-    if families != (("family", problem.members) if "unit" in problem.spec else (None, None)):
+    stated_unit = (problem.column or "family", problem.members) if "unit" in problem.spec else (None, None)
+    if (data.get("unit"), data.get("at_most")) != stated_unit:
         raise FailedError("the unit is another than that of the policy")
     _fingerprints(data)
     if "cut_short" in data and data["cut_short"] is not True:
@@ -2845,7 +2866,9 @@ def _sentences(problem: Question) -> list[str]:
     rest = "" if problem.strength == "worst-case" else f", {problem.strength} strength"
     if problem.cap is not None:
         rest += f", at most {problem.cap} records added and as many removed"
-    if "unit" in problem.spec:
+    if problem.column is not None:
+        rest += problem.words
+    elif "unit" in problem.spec:
         words = f"{'exactly' if problem.exactly else 'up to'} {problem.members} records"
         rest += f"; families of {words} take such a step together, as one record would"
     if problem.query.measure is not None:
@@ -2900,10 +2923,71 @@ def _members(problem: Question, tables: tuple[Table, Table]) -> tuple[Table, Tab
     """One member of each family."""
     if problem.members > 1 and problem.valued:
         raise OpenError("families beside published values")
-    if any(x % problem.members for table in tables for x in table.values()):
+    if any(x % problem.copies for table in tables for x in table.values()):
         raise FailedError("a count is no multiple of the size of a family")
-    before, after = ({cell: x // problem.members for cell, x in table.items()} for table in tables)
+    before, after = ({cell: x // problem.copies for cell, x in table.items()} for table in tables)
     return before, after
+
+
+def _one_unit(problem: Question, before: Table, after: Table) -> str:
+    """One unit has what is in the first data set, and then what is in the second; nothing else is in them."""
+    for table in (cells_only(problem, before), cells_only(problem, after)):
+        if sum(table.values()) > problem.members or max(table.values(), default=0) > problem.most:
+            raise FailedError("a unit has more records, or more of them in one cell, than it may")
+    if problem.graph is None:
+        if bool(before) == bool(after):
+            raise FailedError("no unit appears or vanishes alone")
+        return "one unit appears or vanishes, with all of its records"
+    # Counts with a common divisor are so many copies of one step.
+    times = math.gcd(*before.values(), *after.values()) or 1
+    sizes = [sum(table.values()) // times for table in (before, after)]
+    places = min(problem.members // times, sum(sizes))
+    Meter.spend(places**3 + 1)
+    here, there = ([at for at, n in table.items() for _ in range(n // times)] for table in (before, after))
+    if not _paired(
+        problem, [*here, *[None] * (places - len(here))], [*there, *[None] * (places - len(there))]
+    ):
+        raise FailedError("no records of one unit go along edges of the policy graph like this")
+    return "each record of one unit stays or goes along an edge of the policy graph"
+
+
+def _paired(problem: Question, here: list[int | None], there: list[int | None]) -> bool:
+    """Whether places can be paired so that each stays or goes along an edge: a matching, grown by paths that add one more pair."""
+    graph, levels = problem.graph, 1 if problem.query.measure is None else problem.query.measure.span + 1
+    if graph is None:
+        return False
+
+    def joined(one: int | None, two: int | None) -> bool:
+        if one is None or two is None:
+            end = one if two is None else two
+            return end is None or graph.bottom(end // levels)
+        return one // levels == two // levels or graph.edge(one // levels, two // levels)
+
+    options = [[at for at, two in enumerate(there) if joined(one, two)] for one in here]
+    taken: dict[int, int] = {}
+    for start in range(len(here)):
+        came: dict[int, int] = {}
+        queue, end = [start], None
+        while queue and end is None:
+            one = queue.pop()
+            for at in options[one]:
+                if at not in came:
+                    came[at] = one
+                    if at not in taken:
+                        end = at
+                        break
+                    queue.append(taken[at])
+        if end is None:
+            return False
+        # Turn the path around: each place on it takes the partner that it was reached by.
+        while end is not None:
+            one = came[end]
+            before = next((at for at, other in taken.items() if other == one), None)
+            taken[end] = one
+            end = before
+            if one == start:
+                break
+    return True
 
 
 def cells_only(problem: Question, table: Table) -> Table:
@@ -2917,6 +3001,8 @@ def cells_only(problem: Question, table: Table) -> Table:
 
 
 def _near(problem: Question, before: Table, after: Table, witness: dict[str, Any]) -> str:
+    if problem.column is not None:
+        return _one_unit(problem, before, after)
     if "pairs" in witness:
         return stated_pairs(problem, before, after, witness["pairs"])
     if problem.query.measure is None:
@@ -2942,7 +3028,7 @@ def _near(problem: Question, before: Table, after: Table, witness: dict[str, Any
 
 
 def _attained(problem: Question, change: Table, lower: Fraction) -> str:
-    times = problem.members * problem.query.unit
+    times = problem.copies * problem.query.unit
     measure = problem.query.measure
     if measure is None:
         rows = problem.answer(change)
@@ -2963,12 +3049,166 @@ def _bounded(problem: Question, proof: Any, upper: Fraction) -> str:
         raise OpenError("the certificate carries no proof of its bound")
     if isinstance(proof, str) and proof in ("theorem", "listing"):
         proof = found_proof(problem, upper)
-    made, how = bound(problem, proof)
-    times = problem.members * problem.query.unit
+    of_unit = isinstance(proof, dict) and proof.get("theorem") in list(UNITS)
+    made, how = _of_unit(problem, proof) if of_unit else bound(problem, proof)
+    times = problem.query.unit * (1 if of_unit else problem.members)
     value = made * (times if problem.norm == "l1" else times * times)
     if value > upper:
         raise FailedError(f"{how} proves {value}, and not the claimed {upper}")
     return f"at most {value}: {how}"
+
+
+def _steps_of_records(problem: Question) -> list[tuple[int | None, int | None]]:
+    """Where a record of a unit can go: into a cell, or along an edge in either direction; None is nowhere."""
+    if problem.graph is None:
+        return [(None, cell) for cell in problem.cells()]
+    ends: list[tuple[int | None, int | None]] = []
+    for u, v in problem.graph.pairs():
+        if problem.possible(u) and problem.possible(v):
+            ends += [(u, v), (v, u)]
+    for cell in problem.cells():
+        Meter.spend(1)
+        if problem.graph.bottom(cell):
+            ends += [(cell, None), (None, cell)]
+    return ends
+
+
+def _vector(problem: Question, step: tuple[int | None, int | None]) -> Column:
+    out, into = step
+    made = dict(problem.query.column(into)) if into is not None else {}
+    for row, x in (problem.query.column(out) if out is not None else {}).items():
+        made[row] = made.get(row, 0) - x
+    Meter.spend(8 + 8 * len(made))
+    return made
+
+
+def _largest_first(problem: Question, values: Iterator[int]) -> int:
+    """The largest values first, each as often as a cell may have records, up to the records of a unit."""
+    left, total = problem.members, 0
+    for value in sorted(values, reverse=True):
+        if value <= 0 or not left:
+            break
+        taken = min(left, problem.most)
+        left, total = left - taken, total + taken * value
+    return total
+
+
+def unit_tables(problem: Question) -> int:
+    """A unit that appears fills the cells of tables one after the other (units.md, Theorems 2 and 3)."""
+    need(
+        problem.graph is None and problem.query.kinds == ["cuboids"],
+        "tables of counts without a graph are needed",
+    )
+    k, most, first = problem.members, problem.most, problem.norm == "l1"
+    total = 0
+    if problem.query.tables is not None:
+        for axes, weight, _ in problem.query.tables:
+            rows = math.prod(problem.space.sizes[axis] for axis in set(axes))
+            room = most * (math.prod(problem.space.sizes) // rows)
+            full, rest = divmod(min(k, room * rows), room)
+            total += weight * min(k, room * rows) if first else weight**2 * (full * room**2 + rest**2)
+    return total
+
+
+def unit_rows(problem: Question) -> int:
+    """Each answer by itself, or each record by itself, the largest first (units.md, Theorem 4, 1 and 2)."""
+    # An edge is one vector, taken in either direction: a record leaves its one end each time.
+    steps = [step for step in _steps_of_records(problem) if problem.graph is None or _once(step)]
+    vectors = [_vector(problem, step) for step in steps]
+    entries: dict[Any, list[int]] = {}
+    for vector in vectors:
+        for row, x in vector.items():
+            entries.setdefault(row, []).append(x)
+    total = 0
+    for values in entries.values():
+        if problem.graph is None:
+            # records of a unit are all there, or all gone
+            largest = max(
+                _largest_first(problem, iter(values)), _largest_first(problem, (-x for x in values))
+            )
+        else:
+            largest = _largest_first(problem, map(abs, values))
+        total += largest if problem.norm == "l1" else largest**2
+    if problem.norm != "l1":
+        return total
+    return min(total, _largest_first(problem, (sum(map(abs, vector.values())) for vector in vectors)))
+
+
+def _once(step: tuple[int | None, int | None]) -> bool:
+    """Whether this is the direction by which an edge is counted."""
+    return step[1] is None or (step[0] is not None and step[0] < step[1])
+
+
+def unit_products(problem: Question) -> int:
+    """Where no two records share an answer: squares of how often each is taken, the longest first (units.md, Theorem 4, 4)."""
+    need(problem.norm == "l2", "it is about squares")
+    steps = [step for step in _steps_of_records(problem) if problem.graph is None or _once(step)]
+    seen: set[Any] = set()
+    squares = []
+    for step in steps:
+        vector = {row: x for row, x in _vector(problem, step).items() if x}
+        need(not seen & set(vector), "two records share an answer")
+        seen |= set(vector)
+        squares.append(sum(x * x for x in vector.values()))
+    left, total = problem.members, 0
+    for square in sorted(squares, reverse=True):
+        taken = min(left, problem.most)
+        left, total = left - taken, total + taken * taken * square
+    return total
+
+
+def unit_steps(problem: Question) -> int:
+    """All steps of a unit, one after the other."""
+    steps = _steps_of_records(problem)
+    need(problem.members <= 200, "a unit has too many records")
+    need(
+        math.comb(len(steps) + problem.members, problem.members) <= UNIT_STEPS,
+        "the steps of a unit are too many to go through",
+    )
+    vectors = [_vector(problem, step) for step in steps]
+    best = 0
+
+    def descend(at: int, left: int, gone: Column, come: Column, change: Column) -> None:
+        nonlocal best
+        Meter.spend(8 + len(change))
+        best = max(best, problem.size(change))
+        for place in range(at, len(steps) if left else 0):
+            out, into = steps[place]
+            if (out is not None and gone.get(out, 0) >= problem.most) or (
+                into is not None and come.get(into, 0) >= problem.most
+            ):
+                continue
+            after = dict(change)
+            for row, x in vectors[place].items():
+                after[row] = after.get(row, 0) + x
+            more = {**gone, out: gone.get(out, 0) + 1}, {**come, into: come.get(into, 0) + 1}
+            descend(place, left - 1, *more, after)
+
+    descend(0, problem.members, {}, {}, {})
+    return best
+
+
+UNIT_STEPS = 60_000
+"""Most steps of a unit that are gone through."""
+UNITS: dict[str, Callable[[Question], int]] = {
+    "unit-tables": unit_tables,
+    "unit-rows": unit_rows,
+    "unit-products": unit_products,
+    "unit-steps": unit_steps,
+}
+"""What is about all records of a unit, and not about one of them."""
+
+
+def _of_unit(problem: Question, proof: Any) -> tuple[int, str]:
+    """The upper bound for a unit that one of these theorems proves, and a sentence on how."""
+    fields(proof, "proof", ("kind", "theorem"), ())
+    need(
+        proof["kind"] == "theorem" and problem.column is not None and problem.query.measure is None,
+        "counts under a unit are needed",
+    )
+    return UNITS[proof["theorem"]](
+        problem
+    ), f"the theorem {proof['theorem']} (units.md) with all its conditions"
 
 
 def found_proof(problem: Question, upper: Fraction) -> dict[str, Any]:
@@ -2982,6 +3222,15 @@ def found_proof(problem: Question, upper: Fraction) -> dict[str, Any]:
         more = [{"kind": "reduction", "to": "cells", "proof": proof} for proof in proofs]
         return proofs if problem.query.identity or problem.query.measure is not None else proofs + more
 
+    power = problem.query.unit if problem.norm == "l1" else problem.query.unit**2
+    for name in UNITS if problem.column is not None and problem.most < problem.members else ():
+        Meter.left = WORK // 8
+        try:
+            if _of_unit(problem, {"kind": "theorem", "theorem": name})[0] * power <= upper:
+                Meter.left = WORK
+                return {"kind": "theorem", "theorem": name}
+        except OpenError:
+            continue
     first: list[dict[str, Any]] = [{"kind": "theorem", "theorem": name} for name in quick]
     second: list[dict[str, Any]] = [{"kind": "theorem", "theorem": name} for name in slow]
     second += [{"kind": "listing", "of": name} for name in LISTINGS]

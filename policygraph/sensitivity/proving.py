@@ -56,7 +56,8 @@ def proof_of(
     try:
         return check.found_proof(problem, power)
     except check.OpenError:
-        pass
+        if problem.column is not None:
+            return None  # a unit has no facts, so that there are no moves to list but those tried
     for asked, to_cells in ((problem, False), (_cells(problem), True)):
         try:
             found = None if asked is None else _moves(asked, _unit(problem), power if not to_cells else None)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
+import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import policygraph as pg
+from policygraph import check as checker
 from policygraph.audit.exact import exact_check
 from policygraph.explain import explain
 from policygraph.model import units as model_units
@@ -193,6 +197,101 @@ def test_bounds_hold_and_pairs_are_attained_where_not_all_steps_are_gone_through
     best = largest(pairs, rows_of(query), norm)
     assert found.lower_power <= best <= found.power
     assert not found.verify().failed
+
+
+@given(data=st.data(), most=st.integers(1, 4), norm=st.sampled_from(["l1", "l2"]))
+@settings(max_examples=100)
+def test_the_checker_proves_no_less_than_what_units_do(data, most, norm):
+    kind = data.draw(st.sampled_from([*EDGES, "square"]))
+    domain = SQUARE if kind == "square" else LINE
+    per_cell = data.draw(st.one_of(st.none(), st.integers(1, most)))
+    policy = pg.Unit(
+        pg.Policy(domain, None if kind == "square" else graph_of(kind)), "person", most, per_cell
+    )
+    query = queries_of(domain, data)
+    pairs = oracle.neighbours(range(domain.size), domain.size, most, per_cell or most, EDGES.get(kind), 1)
+    best = largest(pairs, rows_of(query), norm)
+    certificate = json.loads(pg.sensitivity(query, policy, norm=norm).to_json())
+    report = checker.check(certificate)
+    assert report["holds"], report
+    asked = checker.Question(certificate["policy"], certificate["query"], norm)
+    for name in checker.UNITS:
+        try:
+            proved = checker._of_unit(asked, {"kind": "theorem", "theorem": name})[0]
+        except checker.OpenError:
+            continue
+        assert proved >= best, name
+    if best:
+        with pytest.raises(checker.OpenError):
+            checker.found_proof(asked, Fraction(best) - 1)
+
+
+@given(data=st.data(), kind=st.sampled_from(list(EDGES)), most=st.integers(1, 4))
+@settings(max_examples=100)
+def test_the_checker_knows_what_one_unit_can_become(data, kind, most):
+    per_cell = data.draw(st.one_of(st.none(), st.integers(1, most)))
+    policy = pg.Unit(pg.Policy(LINE, graph_of(kind)), "person", most, per_cell)
+    cells = st.lists(st.integers(0, 2), max_size=most + 1).map(sorted).map(tuple)
+    before, after = data.draw(cells), data.draw(cells)
+    asked = checker.Question(policy.to_spec(), pg.queries.identity(LINE).to_spec(), "l1")
+    whole = oracle.possible(range(3), most, per_cell or most)
+    known = before in whole and after in whole
+    if known and kind == "open":
+        known = bool(before) != bool(after)
+    elif known:
+        known = after in {*oracle.changes(before, most, per_cell or most, EDGES[kind]), before}
+    try:
+        checker._one_unit(asked, Counter(before), Counter(after))
+    except checker.FailedError:
+        assert not known
+    else:
+        assert known
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        {"column": "person", "at_most": 0},
+        {"column": "person", "at_most": 2, "per_cell": 3},
+        {"column": "", "at_most": 2},
+        {"column": "person", "at_most": 2, "more": 1},
+        {"column": "person", "at_most": True},
+    ],
+)
+def test_the_checker_leaves_units_open_that_it_does_not_know(unit):
+    spec = {**pg.Policy(LINE).to_spec(), "unit": unit}
+    with pytest.raises((checker.OpenError, checker.FailedError)):
+        checker.Question(spec, pg.queries.identity(LINE).to_spec(), "l1")
+    facts = pg.Policy(LINE, constraints=[pg.Total()]).to_spec()
+    with pytest.raises(checker.OpenError, match="beside public sums"):
+        checker.Question(
+            {**facts, "unit": {"column": "person", "at_most": 2}}, pg.queries.identity(LINE).to_spec(), "l1"
+        )
+
+
+def test_a_proof_is_about_the_unit_that_is_stated():
+    policy = pg.Unit(RECORDS, "person", 4, 2)
+    good = json.loads(pg.sensitivity(pg.queries.identity(LINE), policy, norm="l2").to_json())
+    assert good["proof"] == {"kind": "theorem", "theorem": "unit-tables"}
+    for change in (
+        {"at_most": 3},
+        {"unit": "family"},
+        {"policy": {**good["policy"], "unit": {"column": "person", "at_most": 5, "per_cell": 2}}},
+        {"proof": {"kind": "theorem", "theorem": "one-record"}},
+        {"definition": good["definition"].replace("4 records", "3 records")},
+    ):
+        assert not checker.check({**good, **change})["holds"], change
+    # for single records, or for families, nothing of it is a theorem
+    for other in (RECORDS, pg.Families(RECORDS, 4)):
+        single = json.loads(pg.sensitivity(pg.queries.identity(LINE), other).to_json())
+        assert not checker.check({**single, "proof": {"kind": "theorem", "theorem": "unit-rows"}})["holds"]
+
+
+def test_releases_of_units_can_require_proofs():
+    people = pg.Unit(RECORDS, "person", 2, 1)
+    data = pyarrow.table({"person": [1, 1, 2], "r": [0, 0, 2]})
+    made = pg.release(pg.queries.identity(LINE), people, data, rho=1, require_proof=True)
+    assert made.certificate.proved
 
 
 @pytest.mark.parametrize(
