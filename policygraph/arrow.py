@@ -1,4 +1,4 @@
-"""Arrow columns from values and back, without pandas. Owns :func:`to_arrow` and :func:`to_numpy`.
+"""Arrow columns from values and back, without pandas. Owns :func:`to_arrow`, :func:`to_numpy` and :func:`frame_library`.
 
 ``pyarrow.array`` and ``to_numpy`` import pandas wherever it is installed, which takes longer than all of a small release.
 """
@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from policygraph.errors import InputError
 
 
 def to_arrow(values: npt.NDArray[Any] | Sequence[Any], *, text: bool = False) -> Any:
@@ -61,3 +64,15 @@ def to_numpy(column: Any) -> npt.NDArray[Any]:
     if not len(whole):
         return np.empty(0, dtype=kind)
     return np.frombuffer(whole.buffers()[1], kind, len(whole), whole.offset * kind.itemsize)
+
+
+def frame_library(name: str) -> Any:
+    """A data frame library that may not be installed."""
+    try:
+        return import_module(name)
+    except ImportError as cause:
+        raise InputError(
+            f"this needs {name}, which is not installed: pip install {name}.",
+            code="release.library",
+            value=name,
+        ) from cause

@@ -16,6 +16,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from policygraph.arrow import frame_library
 from policygraph.curator import gate
 from policygraph.curator.counting import read_data
 from policygraph.curator.histogram import Histogram
@@ -95,8 +96,39 @@ class Method:
         return float("inf") if self.expected is None else self.expected
 
 
+class _Frames:
+    """What goes out of a comparison into other tools, beside :meth:`table`."""
+
+    def table(self) -> Any:
+        """Return the lines as an Arrow table."""
+        raise NotImplementedError
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        """Head and rows of a small table of errors, in words."""
+        raise NotImplementedError
+
+    def to_arrow(self) -> Any:
+        """The lines as an Arrow table; the same as :meth:`table`."""
+        return self.table()
+
+    def to_pandas(self) -> Any:
+        """The lines as a pandas data frame."""
+        frame_library("pandas")
+        return self.table().to_pandas()
+
+    def to_polars(self) -> Any:
+        """The lines as a polars data frame."""
+        return frame_library("polars").from_arrow(self.table())
+
+    def to_latex(self) -> str:
+        """Root mean squared errors as LaTeX, for the package booktabs."""
+        from policygraph.release.latex import booktabs
+
+        return booktabs(*self._cells())
+
+
 @dataclass(frozen=True, repr=False)
-class Comparison:
+class Comparison(_Frames):
     """Methods for one query, policy and loss, the best first.
 
     Attributes
@@ -176,19 +208,23 @@ class Comparison:
         warnings = [*([CUT_SHORT] if self.cut_short else []), *([PUBLIC_ONLY] if self.runs else [])]
         return "\n".join([*warnings, first, *text, *self._better()])
 
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        kinds = ["expected", *(["measured"] if self.runs else [])]
+        rows = [[m.name, *(_root(getattr(m, kind)) for kind in kinds)] for m in self.methods]
+        return ["method", *(f"{kind} error" for kind in kinds)], rows
+
     def __repr__(self) -> str:
         return f"Comparison({len(self.methods)} methods, {self.loss}, best: {self.best.name!r})"
 
     def _repr_html_(self) -> str:
         from policygraph.markup import notebook, table, tag
 
-        kinds = ["expected", *(["measured"] if self.runs else [])]
-        rows = [[m.name, *(_root(getattr(m, kind)) for kind in kinds), m.note] for m in self.methods]
-        head = ["method", *(f"{kind} error" for kind in kinds), "note"]
+        head, cells = self._cells()
+        rows = [[*cell, m.note] for cell, m in zip(cells, self.methods, strict=True)]
         return notebook(
             f"Comparison at {self.loss}: root mean squared error of an answer",
             tag("p", PUBLIC_ONLY, class_="warning") if self.runs else None,
-            table(head, rows, numbers=range(1, 1 + len(kinds))),
+            table([*head, "note"], rows, numbers=range(1, len(head))),
             [tag("p", line) for line in self._better()],
         )
 
@@ -260,7 +296,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, repr=False)
-class LossSweep:
+class LossSweep(_Frames):
     """The same comparison at several losses.
 
     Attributes
@@ -301,12 +337,12 @@ class LossSweep:
         lines = [each[name] for each in self.comparisons]
         return [None if not isfinite(line.figure) else line.figure**0.5 for line in lines]
 
-    def _rows(self) -> tuple[list[str], list[list[str]]]:
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
         head = ["method", *(str(each.loss) for each in self.comparisons)]
         return head, [[name, *map(_figure, self.errors(name))] for name in self.names]
 
     def __str__(self) -> str:
-        head, rows = self._rows()
+        head, rows = self._cells()
         wide = [max(len(row[at]) for row in [head, *rows]) for at in range(len(head))]
         text = [
             "  ".join(cell.ljust(w) for cell, w in zip(row, wide, strict=True)).rstrip()
@@ -321,7 +357,7 @@ class LossSweep:
     def _repr_html_(self) -> str:
         from policygraph.markup import notebook, table, tag
 
-        head, rows = self._rows()
+        head, rows = self._cells()
         warning = tag("p", PUBLIC_ONLY, class_="warning") if self[0].runs else None
         made = table(head, rows, numbers=range(1, len(head)))
         return notebook("Root mean squared error of an answer", warning, made)

@@ -62,6 +62,25 @@ def tabular(table: Any, lead: str = "") -> str:
     return lead + "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
 
+def booktabs(head: list[str], rows: list[list[str]], lead: str = "") -> str:
+    r"""Lines of words and numbers as LaTeX for the package booktabs; all columns but the first are numbers.
+
+    Examples
+    --------
+    >>> print(booktabs(["method", "epsilon = 1"], [["edges, consistent", "5.25"]]))
+    \begin{tabular}{lr}
+    \toprule
+    method & epsilon = 1 \\
+    \midrule
+    edges, consistent & 5.25 \\
+    \bottomrule
+    \end{tabular}
+    """
+    lines = [" & ".join(map(escaped, row)) + r" \\" for row in (head, *rows)]
+    first = [rf"\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}", r"\toprule", lines[0], r"\midrule"]
+    return lead + "\n".join([*first, *lines[1:], r"\bottomrule", r"\end{tabular}"])
+
+
 def escaped(text: str) -> str:
     r"""Text that LaTeX sets as it is.
 

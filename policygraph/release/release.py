@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from policygraph.arrow import to_arrow, to_numpy
+from policygraph.arrow import frame_library, to_arrow, to_numpy
 from policygraph.distributions import gaussian_quantile, laplace_quantile
 from policygraph.documents import MALFORMED, parse_json
 from policygraph.errors import InputError, PolicyGraphError, RefusedError
@@ -381,12 +381,12 @@ class Release:
         >>> list(made.to_pandas().columns)
         ['age', 'value', 'standard_deviation', 'within_95', 'warning']
         """
-        _library("pandas")
+        frame_library("pandas")
         return self.table(table).to_pandas()
 
     def to_polars(self, table: int | str | None = None) -> Any:
         """The released numbers as a polars data frame: one table, or all of them one below the other."""
-        return _library("polars").from_arrow(self.table(table))
+        return frame_library("polars").from_arrow(self.table(table))
 
     def to_latex(self, table: int | str = 0) -> str:
         r"""One table as LaTeX, for the package booktabs: counts rounded to their error, with the range that contains the truth with probability 95 %.
@@ -608,18 +608,6 @@ class Release:
     def __str__(self) -> str:
         head = [] if self.private else [NOT_PRIVATE]
         return "\n".join([*head, *self.sentences, *(table.summary() for table in self.tables)])
-
-
-def _library(name: str) -> Any:
-    """A data frame library that may not be installed."""
-    try:
-        return import_module(name)
-    except ImportError as cause:
-        raise InputError(
-            f"this needs {name}, which is not installed: pip install {name}.",
-            code="release.library",
-            value=name,
-        ) from cause
 
 
 def _put(content: bytes, path: Path) -> None:

@@ -140,6 +140,18 @@ def test_data_frames_and_latex():
     )
 
 
+def test_comparisons_go_out_as_releases_do():
+    domain = pg.Domain({"age": 8})
+    query, policy = pg.queries.identity(domain), pg.Policy(domain)
+    one, sweep = (pg.compare(query, policy, epsilon=losses) for losses in (1, [1, 2]))
+    for made, methods in ((one, one.methods), (sweep, sweep[0].methods)):
+        assert made.to_arrow().equals(made.table())
+        assert list(made.to_pandas()["name"]) == list(made.to_polars()["name"])
+        lines = made.to_latex().splitlines()
+        assert lines[1] == r"\toprule"
+        assert [line.partition(" & ")[0] for line in lines[4:-2]] == [each.name for each in methods]
+
+
 def test_a_missing_library_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(pg.InputError, match="pip install polars"):
