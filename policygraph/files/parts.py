@@ -27,6 +27,14 @@ from policygraph.model.queries.statistics import NonlinearQuery
 from policygraph.model.queries.workloads import BoxQuery
 
 STACKED = 5_000_000
+OF_STATISTICS = {
+    "clustering": ("least", "classes", "cap"),
+    "degree tail": ("largest", "side"),
+    "joint degrees": ("largest",),
+    "triangles": ("cap",),
+    "wedges": (),
+}
+"""What can stand beside a statistic of a network."""
 HOW = ("mechanism", "nonnegative")
 """Keys that say how a release is made, not what is released."""
 BESIDE = {
@@ -301,8 +309,12 @@ def _check_release(
         for key in ("largest", "side", "least", "classes", "cap"):
             if key in spec:
                 problems.add((*path, key), f"{key} does not belong beside chi-squared.")
-    elif kind == "statistic" and "attributes" in spec:
-        problems.add((*path, "attributes"), "attributes are for chi-squared, which needs a table.")
+    elif kind == "statistic":
+        if "attributes" in spec:
+            problems.add((*path, "attributes"), "attributes are for chi-squared, which needs a table.")
+        for key in ("largest", "side", "least", "classes", "cap"):
+            if key in spec and key not in OF_STATISTICS.get(spec["statistic"], (key,)):
+                problems.add((*path, key), f"{key} does not belong beside {spec['statistic']}.")
     elif kind in ("sums", "averages"):
         for at, names in enumerate(spec[kind]):
             check_names(names, domain, (*path, kind, at), problems)

@@ -473,6 +473,10 @@ def test_a_statistic_is_alone_in_its_file_and_says_so(tmp_path: Path) -> None:
         load(text)
     with pytest.raises(pg.InputError, match="does not belong beside"):
         load(STATISTIC.format(kind="triangles", facts="") + "weight = 2\n")
+    with pytest.raises(pg.InputError, match="cap does not belong beside wedges"):
+        load(STATISTIC.format(kind="wedges", facts="") + "cap = 5\n")
+    capped = load(STATISTIC.format(kind="triangles", facts="") + "cap = 5\n").query
+    assert capped == pg.queries.Triangles(pg.Network(34), 5)
     with pytest.raises(pg.InputError, match="Did you mean 'triangles'"):
         load(STATISTIC.format(kind="triangle", facts=""))
     tail = load(STATISTIC.format(kind="degree tail", facts="") + "largest = 5\n").query
