@@ -168,23 +168,30 @@ def synthetic_records(
             "the release is of something else than tables of counts: expected a release of cuboids, such as a cube.",
             code="synthetic.release",
         )
-    wanted = None if n is None else _whole(n, "n", "synthetic.records", 0, MOST_RECORDS)
-    most = _whole(cells, "cells", "synthetic.option", 0)
-    key = _whole(seed, "seed", "synthetic.option", 0, MOST_SEEDS - 1)
+    wanted = None if n is None else _whole(n, 0, MOST_RECORDS)
+    if n is not None and wanted is None:
+        raise InputError(
+            f"n={n!r}: expected a whole number from 0 to {MOST_RECORDS:,}.", code="synthetic.records", value=n
+        )
+    most, key = _whole(cells, 0, None), _whole(seed, 0, MOST_SEEDS - 1)
+    if most is None or key is None:
+        wrong = f"cells={cells!r}" if most is None else f"seed={seed!r}"
+        raise InputError(
+            f"{wrong}: expected a whole number of at least 0 (and a seed below 2^128).",
+            code="synthetic.option",
+            value=cells if most is None else seed,
+        )
     task = _Task(release, policy, query, wanted, most)
     return task.records(np.random.Generator(np.random.Philox(key=key)))
 
 
-def _whole(value: Any, name: str, code: str, least: int, most: int | None = None) -> int:
-    """A whole number of Python or numpy within bounds."""
+def _whole(value: Any, least: int, most: int | None) -> int | None:
+    """A whole number of Python or numpy within bounds; None of anything else."""
     try:
         made = None if isinstance(value, bool | np.bool_) else index(value)
     except TypeError:
-        made = None
-    if made is None or made < least or (most is not None and made > most):
-        wanted = f"from {least} to {most:,}" if most is not None else f"of at least {least}"
-        raise InputError(f"{name}={value!r}: expected a whole number {wanted}.", code=code, value=value)
-    return made
+        return None
+    return made if made is not None and made >= least and (most is None or made <= most) else None
 
 
 class _Task:
