@@ -319,7 +319,8 @@ def protection(policy: Policy | Grouped) -> str:
             f"every {person}, against somebody who knows the published tables: the release does not tell the true value from those that the policy graph joins to it, "
             "together with all changes of others that the published tables then force."
         )
-    return STRENGTHS[policy.strength].format(person=person) + (
+    words = STRENGTHS if person == "person" else STRENGTHS_OF_EDGES
+    return words[policy.strength] + (
         ""
         if policy.at_most_records is None
         else f" Only changes that add at most {policy.at_most_records} and remove at most {policy.at_most_records} count."
@@ -329,9 +330,16 @@ def protection(policy: Policy | Grouped) -> str:
 STRENGTHS = {
     "worst-case": "every group of people, against somebody who knows the published tables and everybody outside the group: whatever exchange of values inside the group keeps the published "
     "tables and cannot be split into smaller ones that do, the release does not tell whether it happened, however many people it involves.",
-    "positive": "every {person}, against somebody who knows the published tables and wonders whether the {person} is in one cell or in another: the others who must then differ are the fewest that "
+    "positive": "every person, against somebody who knows the published tables and wonders whether the person is in one cell or in another: the others who must then differ are the fewest that "
     "keep the published tables. Longer exchanges that nothing needs are not hidden.",
     "markov": "two people who swap values so that the published tables stay as they are (at most four counts change, each by one). Exchanges among three and more people are not hidden.",
+}
+STRENGTHS_OF_EDGES = {
+    "worst-case": "every set of edges, against somebody who knows the public facts and all other edges: whatever exchange of edges keeps the public facts and cannot be split into smaller "
+    "ones that do, the release does not tell whether it happened, however many edges it involves.",
+    "positive": "every edge, against somebody who knows the public facts and wonders whether the edge is in one place or in another: the others that must then differ are the fewest that keep "
+    "the public facts. Longer exchanges that nothing needs are not hidden.",
+    "markov": "two edges that make place for two others so that the public facts stay as they are (at most four counts change, each by one). Exchanges of three and more edges are not hidden.",
 }
 
 

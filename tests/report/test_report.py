@@ -162,6 +162,7 @@ def test_the_rest_of_two_long_data_sets_is_the_same():
 
 def test_a_page_says_who_is_protected_against_whom():
     assert "every group of people, against somebody who knows the published tables" in page("census")
+    assert "every set of edges, against somebody who knows the public facts" in page("network")
 
 
 def test_the_pair_of_a_measure_names_it():
