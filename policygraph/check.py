@@ -1771,20 +1771,23 @@ def determined(problem: Question) -> int:
     return 0
 
 
-def enough_sums(problem: Question, numbers: int) -> None:
-    """Refuse public tables with too few sums to leave so few numbers open in each connected part, each of which has a sum at least."""
-    if problem.zeros or not problem.facts or any(fact.margin is None for fact in problem.facts):
-        return
-    sizes = problem.space.sizes
-    sums = sum(math.prod(sizes[axis] for axis in fact.margin or ()) for fact in problem.facts)
-    need(problem.space.size <= (1 + numbers) * sums, "the public tables leave more numbers open")
+def open_columns(problem: Question, numbers: int) -> dict[int, Column]:
+    """The public sums by cell, refused where they are too few to leave at most so many numbers open in each part, which has a sum at least."""
+    why = "the public sums leave more numbers open"
+    if problem.facts and not problem.zeros and all(fact.margin is not None for fact in problem.facts):
+        sizes = problem.space.sizes
+        sums = sum(math.prod(sizes[axis] for axis in fact.margin or ()) for fact in problem.facts)
+        need(problem.space.size <= (1 + numbers) * sums, why)
+    columns = {cell: problem.known(cell) for cell in problem.cells()}
+    keys = {key for column in columns.values() for key in column}
+    need(sum(map(bool, columns.values())) <= (1 + numbers) * len(keys), why)
+    return columns
 
 
 def open_numbers(problem: Question) -> int:
     """The facts leave one number open in each connected part, so that its minimal moves are one vector and its negative."""
     need(problem.definition == "induced", "there must be no policy graph")
-    enough_sums(problem, 1)
-    columns = {cell: problem.known(cell) for cell in problem.cells()}
+    columns = open_columns(problem, 1)
     rows = transposed(columns)
     best, seen = 0, set[int]()
     for start in columns:
@@ -1844,8 +1847,7 @@ def _of_part(problem: Question, part: set[int], rows: dict[Any, Column]) -> int:
 def two_open_numbers(problem: Question) -> int:
     """The facts leave two numbers open in each connected part at most: the largest minimal move is one of fewest cells."""
     need(problem.definition == "induced", "there must be no policy graph")
-    enough_sums(problem, 2)
-    forms = solved({cell: problem.known(cell) for cell in problem.cells()})
+    forms = solved(open_columns(problem, 2))
     parts: list[tuple[set[int], dict[int, Column]]] = []
     for cell, form in forms.items():
         keys, inside = set(form), {cell: form}
@@ -3215,8 +3217,10 @@ def found_proof(problem: Question, upper: Fraction) -> dict[str, Any]:
     """A theorem or listing that proves a bound, where there is one: for files that name the kind of proof only."""
     times = problem.members * problem.query.unit
     unit = times if problem.norm == "l1" else times * times
-    quick = [name for name in THEOREMS if name not in SLOW or (not upper and name == "determined")]
-    slow = [name for name in THEOREMS if name not in quick]
+    # Answers that the facts determine do not change at all, so that another bound is not theirs.
+    able = [name for name in THEOREMS if not upper or name != "determined"]
+    quick = [name for name in able if name not in SLOW or name == "determined"]
+    slow = [name for name in able if name not in quick]
 
     def to_cells(proofs: list[dict[str, Any]]) -> list[dict[str, Any]]:
         more = [{"kind": "reduction", "to": "cells", "proof": proof} for proof in proofs]
