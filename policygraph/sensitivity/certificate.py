@@ -239,7 +239,7 @@ class Sensitivity:
         from policygraph.check import check
 
         data = json.loads(json.dumps(self.to_dict()))
-        if not isinstance(data["proof"], dict):
+        if not isinstance(data["proof"], dict) and not self.computed:
             data["proof"] = self._found_proof()
         return check(data)
 
