@@ -258,7 +258,6 @@ def test_the_same_work_gives_the_same_answer():
 
 
 ALLOWED = {
-    "attacks/games.py": "proposes a decoder and weights; any decoder is one, any weights bound all, and both are worked out exactly",
     "solver/layers.py": "the one place that asks",
     "mechanisms/cube/cover.py": "chooses what to measure; the noise is fitted to the choice",
     "attacks/games.py": "any weights bound a discriminant, and the bound is worked out exactly from them",
