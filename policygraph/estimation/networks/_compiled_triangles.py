@@ -80,9 +80,10 @@ def _fill(owner: Any, near: Any, n: Any, keys: Any, times: Any) -> Any:
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _distance(sums: Any, target: Any, scale: Any) -> Any:
+    # Squares: near a target that is met, a little of it is given up for much of one that is not.
     found = 0.0
     for at in range(len(sums)):
-        found += abs(sums[at] - target[at]) * scale[at]
+        found += ((sums[at] - target[at]) * scale[at]) ** 2
     return found
 
 

@@ -22,7 +22,7 @@ PROPOSALS = 300
 MOST_PROPOSALS = 60_000_000
 """Most in all: some minutes for a million edges."""
 ENOUGH = 1e-3
-"""Switching ends when triangles and clustering together are off by less than this share of their targets."""
+"""Switching ends when triangles and clustering are off by less than this share of their targets: the root of the sum of squares."""
 
 
 def close_triangles(
@@ -70,7 +70,7 @@ def close_triangles(
     Notes
     -----
     A switch u x, w y to u w, x y where u and w have a common neighbour closes a triangle. It is made if it brings the numbers nearer to the targets: the
-    sum of the shares by which they are off never rises. Whether a graph with these numbers exists is not known, so that the targets are approached and not promised.
+    sum of the squares of the shares by which they are off never rises. Whether a graph with these numbers exists is not known, so that the targets are approached and not promised.
     """
     from policygraph.estimation.networks._compiled_triangles import close_wedges
 
@@ -125,7 +125,7 @@ def close_triangles(
         found,
         target,
         scale,
-        ENOUGH,
+        ENOUGH * ENOUGH,
         min(proposals * len(made.tail), MOST_PROPOSALS),
         state,
         np.empty(size, dtype=np.int64),
