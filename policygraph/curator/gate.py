@@ -282,12 +282,15 @@ def check(ready: Calibrated, data: Data, *, parts: bool = False) -> None:
         check(ready.inner, data, parts=parts)
         return
     if isinstance(ready.query, MeasureQuery):
-        measure = ready.query.measure
-        if not isinstance(data, MeasuredCounts) or data.measure != measure:
+        asked, made = ready.query.measure, getattr(ready.measure, "measure", None)
+        if not isinstance(data, MeasuredCounts) or data.measure != asked:
             raise InputError(
-                f"{type(data).__name__}: expected records with a value of {measure.column}, as a file, a frame or MeasuredCounts for this measure.",
+                f"{type(data).__name__}: expected records with a value of {asked.column}, as a file, a frame or MeasuredCounts for this measure.",
                 code="measure.data",
             )
+        if made != asked:
+            words = f"{ready.mechanism} is calibrated for {made}, and {asked} is asked: expected noise for the values that are counted. Calibrate it again."
+            raise InputError(words, code="sensitivity.foreign")
     ready.query.check_domain(data.domain)
     if data.rows > ready.most_records:
         raise ready.too_many_records()

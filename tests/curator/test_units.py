@@ -6,6 +6,8 @@ import hashlib
 import json
 import logging
 from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pandas
@@ -636,6 +638,30 @@ def test_sums_of_a_unit_that_are_bounded_together_are_released(tmp_path):
         assert "at most 25 for one unit in all" in str(explain(query, people(9)))
     noisy = pg.release(query, people(9), paid_of(rows), rho=1, rng=pg.SeededRng(1))
     assert noisy.record["certificate"]["exact_value"]["value"] == str(2 * 25**2)
+
+
+@pytest.mark.parametrize("how", ["records", "records of a unit", "a unit as a whole"])
+def test_noise_for_a_narrower_measure_is_refused(how, tmp_path):
+    """A copy of a calibrated mechanism for values up to 10 is asked for values up to 1,000, or for more of each unit."""
+    records, unit = pg.Policy(SHOPS, unknown="drop"), people(3)
+    whole = how == "a unit as a whole"
+    measures = (
+        (pg.Measure("pay", 0, 10, in_all=25), pg.Measure("pay", 0, 10, in_all=1000))
+        if whole
+        else (pg.Measure("pay", 0, 10), pg.Measure("pay", 0, 1000))
+    )
+    narrow, wide = (pg.queries.sums(SHOPS, [["shop"]], measure) for measure in measures)
+    policy = records if how == "records" else unit
+    if how == "records of a unit":
+        inner = pg.Measured().calibrate(narrow, records, pg.Epsilon(Fraction(1, 3)))
+        noise = OnMembers(replace(inner, query=wide), policy, pg.Epsilon(1))
+    else:
+        noise = replace(pg.Measured().calibrate(narrow, policy, pg.Epsilon(1)), query=wide)
+    ledger = tmp_path / "budget.db"
+    with pytest.raises(pg.InputError) as refusal:
+        pg.release(wide, policy, paid_of([("ann", "a", 0, 900)]), epsilon=1, mechanism=noise, ledger=ledger)
+    assert refusal.value.code == "sensitivity.foreign"
+    assert not ledger.exists() or not pg.Ledger(ledger).history()
 
 
 @pytest.mark.parametrize(
