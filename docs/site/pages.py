@@ -190,6 +190,18 @@ def resolve(app: Any, env: Any, node: Any, text: Any) -> Any:
     return text if last in app.policygraph_names else None
 
 
+def accessible(page: str) -> str:
+    """The page with what the theme leaves out: code that scrolls by keyboard, and the level of the headings in the side bar.
+
+    Examples
+    --------
+    >>> accessible('<p class="caption" role="heading">A</p><pre>b</pre>')
+    '<p class="caption" role="heading" aria-level="2">A</p><pre tabindex="0">b</pre>'
+    """
+    page = page.replace('class="caption" role="heading">', 'class="caption" role="heading" aria-level="2">')
+    return page.replace("<pre>", '<pre tabindex="0">')
+
+
 def finish(app: Any, failure: Exception | None) -> None:
     """Let the site begin at its index, and see that it has every public name and asks for nothing from elsewhere."""
     if failure is not None or app.builder.name != "html":
@@ -209,6 +221,9 @@ def finish(app: Any, failure: Exception | None) -> None:
     ]
     if missing:
         raise RuntimeError(f"not in the reference: {', '.join(missing)}")
+    for path in out.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(accessible(text), encoding="utf-8")
     outside = [
         f"{path.relative_to(out)}: {found}"
         for path in sorted(out.rglob("*.html"))
