@@ -74,10 +74,10 @@ class Parts:
         self.rows = made
         self.spread = np.asarray(spread, dtype=np.float64)
         self._fixed = list(_fixed(made, self.spread == 0))
-        fixed = [cells for cells, *_ in self._fixed]
-        self._open = np.setdiff1d(
-            np.arange(made.shape[1]), np.concatenate(fixed) if fixed else np.zeros(0, dtype=np.int64)
-        )
+        unknown = np.ones(made.shape[1], dtype=bool)
+        for cells, *_ in self._fixed:
+            unknown[cells] = False
+        self._open = np.flatnonzero(unknown)
         self._split()
 
     def _split(self) -> None:
@@ -189,24 +189,19 @@ def _labels(rows: Any) -> Ints:
     return np.asarray(connected_components(joined, directed=False)[1], dtype=np.int64)
 
 
-def _words(rng: np.random.Generator, count: int) -> npt.NDArray[np.uint64]:
-    """Random odd words of 64 bits."""
-    return rng.integers(0, 1 << 63, size=count, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-
-
 def _alike(columns: Any) -> tuple[Ints, Ints]:
     """A column of each kind, and the kind of each column; two columns are of one kind when they have the same entries."""
     count = columns.shape[1]
     rng = np.random.default_rng(1)
+    marks = columns.data.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     sums = []
-    _, kinds = np.unique(columns.data, return_inverse=True)
     for _ in range(
         2
-    ):  # two sums of 64 random bits: unequal columns agree in both with a chance of about 2^-126
-        words, marks = _words(rng, columns.shape[0]), _words(rng, int(kinds.max(initial=0)) + 1)
-        each = words[columns.indices] * marks[kinds]
+    ):  # two sums of 64 mixed bits: unequal columns do not agree in both but by a chance of about 2^-128
+        each = rng.integers(0, 1 << 63, size=columns.shape[0], dtype=np.uint64)[columns.indices] + marks
         each ^= each >> np.uint64(29)
         each *= np.uint64(0xBF58476D1CE4E5B9)
+        each ^= each >> np.uint64(32)
         total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(each, dtype=np.uint64)])
         sums.append(total[columns.indptr[1:]] - total[columns.indptr[:-1]])
     order = np.lexsort(sums)
@@ -215,7 +210,7 @@ def _alike(columns: Any) -> tuple[Ints, Ints]:
     groups = np.empty(count, dtype=np.int64)
     groups[order] = np.cumsum(new) - 1
     # Number the kinds by their first column, so that parts that look alike are found to.
-    _, first = np.unique(groups, return_index=True)
+    first = order[new]
     ranks = np.empty(len(first), dtype=np.int64)
     ranks[np.argsort(first)] = np.arange(len(first))
     return np.sort(first), ranks[groups]
@@ -335,7 +330,9 @@ class _Part:
         table = np.zeros((self.width, len(free)))
         table[free, np.arange(len(free))] = 1.0
         made = self._fill(np.zeros((self.facts.shape[0], len(free))), table)
-        rest = np.setdiff1d(np.arange(self.facts.shape[0]), order)
+        left = np.ones(self.facts.shape[0], dtype=bool)
+        left[order] = False
+        rest = np.flatnonzero(left)
         return rest, made, np.asarray(self.facts[rest] @ made)
 
     @cached_property

@@ -255,3 +255,21 @@ def test_an_answer_that_is_seen_much_better_does_not_hide_another() -> None:
     np.testing.assert_allclose(found.estimate([[3e6, 5.0]]), [3.0, 5.0, 0.0], atol=1e-9)
     public = pg.Policy(domain, constraints=[pg.Total()])
     np.testing.assert_allclose(reconstruct(public, query, 2.0).variance(), [2e-12, 2.0, 2.0], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("sums", "variances", "unknowns"),
+    [
+        (np.eye(3), [0, 0, 0], 0),
+        (np.zeros((1, 3)), [2, 2, 2], 3),
+        (np.zeros((0, 3)), [2, 2, 2], 3),
+        (np.array([[2, 0, 0], [0, 0, 3], [1, 1, 1]]), [0, 0, 0], 0),
+        (np.array([[1, 0, 0], [2, 0, 0]]), [0, 2, 2], 2),
+    ],
+)
+def test_sums_that_leave_all_or_nothing_open(sums, variances: list[float], unknowns: int) -> None:
+    found = reconstruct(sums, pg.queries.identity(pg.Domain({"a": 3})), 2.0)
+    assert found.variance().round(9).tolist() == variances
+    assert found.unknowns == unknowns
+    truth = np.array([1, 2, 3])
+    assert found.estimate([truth], sums @ truth).round(9).tolist() == [1, 2, 3]
