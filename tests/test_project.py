@@ -38,7 +38,8 @@ def test_the_checks_before_landing_call_tasks_that_exist():
     tasks = set(
         re.findall(r"^@nox\.session\ndef (\w+)", (ROOT / "noxfile.py").read_text(encoding="utf-8"), re.M)
     )
-    called = re.search(r"nox -s (.+)$", (ROOT / ".ci" / "run").read_text(encoding="utf-8"), re.M)[1].split()
+    lines = re.findall(r"nox -s ([a-z ]+)", (ROOT / ".ci" / "run").read_text(encoding="utf-8"))
+    called = " ".join(lines).split()
     assert set(called) <= tasks
     assert {"lint", "types", "imports", "floors", "examples"} <= set(called)
 
