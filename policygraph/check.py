@@ -1885,6 +1885,44 @@ def two_open_numbers(problem: Question) -> int:
     return best
 
 
+def paired_sums(problem: Question) -> int:
+    """Every cell is counted twice at most: a minimal move is one walk that passes each sum twice at most, or once where all cells are arcs."""
+    need(
+        problem.definition == "induced" and problem.query.identity,
+        "every cell must be asked for, without a graph",
+    )
+    columns = {cell: problem.known(cell) for cell in problem.cells()}
+    rows = transposed(columns)
+    need(
+        all(sum(map(abs, column.values())) <= 2 for column in columns.values()),
+        "a cell that is counted more than twice",
+    )
+    # two records of the same sums exchange, a record in no sum appears
+    best, twice = 2 if len(columns) > 1 else 1, False
+    sides: dict[Any, int] = {}
+    for start in rows:
+        if start in sides:
+            continue
+        sides[start], queue, part, arcs, ends = 1, [start], 0, True, False
+        while queue:
+            key = queue.pop()
+            part += 1
+            Meter.spend(1 + len(rows[key]))
+            for cell, x in rows[key].items():
+                others = [(other, y) for other, y in columns[cell].items() if other != key]
+                if not others:
+                    ends, arcs = ends or abs(x) == 1, arcs and abs(x) == 1
+                for other, y in others:
+                    if other not in sides:
+                        sides[other] = -x * y * sides[key]
+                        queue.append(other)
+                    arcs = arcs and sides[other] == -x * y * sides[key]
+        twice = twice or not arcs
+        best = max(best, part * (1 if arcs else 2) + ends)
+    # a cell changes at most as often as its sum is passed
+    return best if problem.norm == "l1" or not twice else 2 * best
+
+
 def solved(columns: dict[int, Column]) -> dict[int, Column]:
     """Every cell in terms of free ones, for the changes that keep all sums: elimination with fractions."""
     pivots: dict[int, Column] = {}
@@ -2708,6 +2746,7 @@ THEOREMS: dict[str, tuple[Callable[[Question], int], str]] = {
     "determined": (determined, "reductions.md"),
     "open-numbers": (open_numbers, "single-moves.md, Theorem 1"),
     "two-open-numbers": (two_open_numbers, "single-moves.md, Theorem 2"),
+    "paired-sums": (paired_sums, "single-moves.md, Theorem 3"),
     "margin-cells": (margin_cells, "two-cuboids.md, Theorem 2"),
     "degrees": (degrees, "degrees.md, Theorems 3 to 5"),
     "measure": (measured, "measures.md"),
@@ -2716,7 +2755,7 @@ THEOREMS: dict[str, tuple[Callable[[Question], int], str]] = {
     "short-margins": (short_margins, "valued-arcs.md, section 4"),
 }
 """Closed forms by name, with the page of docs/explanation/proofs that proves them."""
-SLOW = ("row-ranges", "determined", "open-numbers", "two-open-numbers", "disjoint-counts")
+SLOW = ("row-ranges", "determined", "open-numbers", "two-open-numbers", "paired-sums", "disjoint-counts")
 """Theorems whose conditions are tested cell by cell, tried after the others."""
 LISTINGS: dict[str, Callable[[Question], int]] = {
     "edges": every_edge,

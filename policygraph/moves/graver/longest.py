@@ -31,6 +31,7 @@ from policygraph.moves.bracket import Bracket
 from policygraph.moves.graver.basis import IncompleteBasisError, graver_basis, merged_basis, spread_first
 from policygraph.moves.graver.lift import Limits
 from policygraph.moves.graver.minimal import decompose, is_minimal
+from policygraph.moves.paired import longest_walk
 
 __all__ = ["SwapProblem", "cheap_bound", "cycle_bound", "longest_move", "swap_problem"]
 
@@ -54,13 +55,13 @@ def cheap_bound(matrix: npt.ArrayLike, capacity: int | None = None) -> int:
     Returns
     -------
     int
-        The smallest of the determinant bound, the box bound and, with a capacity, capacity times n. Always valid,
-        often far too large.
+        The smallest of the determinant bound, the box bound, the bound by walks where each column has two ends at most
+        and, with a capacity, capacity times n. Always valid, often far too large.
 
     Examples
     --------
     >>> cheap_bound([[1, 1, 1]])
-    3
+    2
     >>> cheap_bound([[1, 0], [0, 1]])
     0
 
@@ -71,8 +72,8 @@ def cheap_bound(matrix: npt.ArrayLike, capacity: int | None = None) -> int:
     inequality bounds. Second, the columns that a move uses can be ordered so that partial sums stay in a box of
     half-width r times the largest entry of each row (Steinitz); minimality makes partial sums distinct.
     """
-    rows = as_integer_matrix(matrix)
-    rows = rows[independent_rows(rows)]
+    given = as_integer_matrix(matrix)
+    rows = given[independent_rows(given)]
     r, n = rows.shape
     d = n - r
     if d == 0:
@@ -92,6 +93,10 @@ def cheap_bound(matrix: npt.ArrayLike, capacity: int | None = None) -> int:
     bounds = [d * (r + 1) * minor, box]
     if capacity is not None:
         bounds.append(capacity * n)
+    for some in (given, rows):
+        walk = longest_walk({at: int(x) for at, x in enumerate(column) if x} for column in some.T.tolist())
+        if walk is not None:
+            bounds.append(walk[0])
     return int(min(bounds))
 
 

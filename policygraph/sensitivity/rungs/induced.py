@@ -26,6 +26,7 @@ from policygraph.model.queries.cuboids import BlockQuery, CuboidQuery
 from policygraph.model.queries.networks import MixingQuery
 from policygraph.model.queries.products import ProductQuery
 from policygraph.moves.bracket import Bracket, Witness
+from policygraph.moves.paired import longest_walk, some_cycle
 from policygraph.sensitivity.problem import Problem
 from policygraph.sensitivity.rungs.degrees import public_degrees
 from policygraph.sensitivity.rungs.margins import (
@@ -65,6 +66,8 @@ USELESS = 10**6
 """A bound of more than so many times what is attained is not given."""
 CYCLE = 20
 """Longest cycles that are counted, in records: shorter ones are too many already where longer ones exist."""
+WALK_CELLS = 200_000
+"""Most cells that are taken as edges between public sums."""
 SEARCH_COLUMNS = 400
 """Most different columns for which all minimal moves are searched; beyond it the search would not end."""
 
@@ -377,7 +380,43 @@ def proved_bound(problem: Problem) -> Bracket[Witness] | None:
                 f"a move of this strength adds and removes at most {size} records in all, each changing the answer by one column",
             )
         )
+    if reduced is None and wide is not None:
+        bounds += _by_walks(problem, wide)
     return min(bounds, key=lambda b: b.upper) if bounds else None
+
+
+def _by_walks(problem: Problem, wide: int) -> list[Bracket[Witness]]:
+    """Sums that count each cell twice at most: a minimal move passes each sum twice at most."""
+    query, policy, norm = problem.query, problem.policy, problem.norm
+    if policy.domain.size > WALK_CELLS:
+        return []
+    matrix = policy.system.matrix().tocsc()
+    matrix.eliminate_zeros()
+    keep = np.setdiff1d(np.arange(policy.domain.size, dtype=np.int64), policy.system.zeros)
+    if not matrix.nnz or int(np.diff(matrix.indptr).max()) > 2:
+        return []
+    ends, at, data = matrix.indptr.tolist(), matrix.indices.tolist(), matrix.data.tolist()
+    columns = [
+        dict(zip(at[ends[cell] : ends[cell + 1]], data[ends[cell] : ends[cell + 1]], strict=True))
+        for cell in keep.tolist()
+    ]
+    walk = longest_walk(columns)
+    if walk is None:
+        return []
+    length, entry = walk
+    if norm == "l1":
+        upper = length * wide
+    else:
+        upper = length * (entry if query.is_identity else length * wide)
+    cycle = some_cycle(columns) if problem.whole else {}
+    change = {int(keep[cell]): amount for cell, amount in cycle.items()}
+    lower = query.change_norm(change, norm) if change else 0
+    reason = (
+        "each cell is counted by two sums at most, as an edge between them, and a minimal move is one walk along edges that passes each sum "
+        + ("once" if entry == 1 else "twice at most")
+    )
+    witness = Witness.of_change(change) if lower else None
+    return [Bracket(max(upper, lower), lower, witness, "bound by walks", reason)]
 
 
 def refuse(problem: Problem) -> Bracket[Witness] | None:
