@@ -190,7 +190,7 @@ def synthesise(
     classes hold equal shares of the edge ends and are as many as keep the expected noise below 1/50 of the edges; the degree that smaller ones count as weighs
     noise against the clustering of small degrees, of which then little is known. The loss is split so that the sum of the expected errors, of the shares of edges between classes, of transitivity and
     of mean clustering, is least; what would have an error of 1/2 or more is not released. With secret degrees: half of the loss for the numbers of nodes by degree, made the degrees of a graph; names of
-    nodes mean nothing then. Under node privacy all of it goes to the numbers of nodes by degree, edges beyond a cap dropped. All of this follows from public facts alone, and the graph from the releases: post-processing.
+    nodes mean nothing then. From these noisy numbers follow the caps on the edges of each node with which triangles and clustering are counted, and whether they are. Under node privacy all of it goes to the numbers of nodes by degree, edges beyond a cap dropped. All of this follows from public facts and from what was released before, and the graph from the releases: post-processing.
 
     Communities: the centres are the nodes of largest degree, public or noisy. Noisy counts say which centre each node is joined to; then, in three rounds, noisy counts of the
     edges of each node to each community say where it belongs. They need a loss that tells a count about as large as a degree from noise, 2 edges of each neighbour step
