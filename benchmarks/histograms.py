@@ -1,12 +1,12 @@
 """Errors of the methods for histograms under a line policy and a grid policy, on public sets; and their speed.
 
-    python benchmarks/histograms.py [runs] [part ...] [--write]
+    python benchmarks/histograms.py [runs] [part ...] [--only METHOD] [--write]
 
 Parts are ``lines``, ``shapes``, ``held-out``, ``policies``, ``grids``, ``speed`` and ``adaptive-speed``; all by default.
 
 The sets are read from the folders ``dpbench1d`` (4,096 cells) and ``grid2d`` (256 x 256 cells) of ``POLICYGRAPH_DATA`` (default:
 ``../shared/data`` beside the project). Errors are mean squared errors per cell and per random range or rectangle, over the runs.
-With ``--write`` the table of each part goes into its place in ``docs/benchmarks.md`` as well. The exit status is 1 if a figure misses what it is held to.
+With ``--write`` the table of each part goes into its place in ``docs/benchmarks.md`` as well; of ``--only`` one method on lines or grids its errors, and those of the others are taken from there. The exit status is 1 if a figure misses what it is held to.
 """
 
 from __future__ import annotations
@@ -78,6 +78,8 @@ RANGE_CELLS = 1024
 
 Errors = dict[str, tuple[float, float]]
 OUT: list[str] = []
+ONLY: list[str] = []
+"""The one method that is run, where not all are."""
 
 
 def say(text: str = "") -> None:
@@ -124,6 +126,22 @@ def longest(epsilon: str) -> float:
     policy = pg.Policy(domain, pg.PolicyGraph.line(domain))
     ready = TransformedLaplace().calibrate(pg.queries.all_ranges(domain), policy, pg.Epsilon(epsilon))
     return float(ready.variances.max())
+
+
+def on_page(part: str) -> dict[tuple[str, str], Errors]:
+    """The errors of all methods for a loss and a set, as the page has them, to four digits."""
+    text = PAGE.read_text(encoding="utf-8")
+    block = text.split(f"<!-- histograms, {part}: begin -->")[1].split(f"<!-- histograms, {part}: end -->")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines()]
+    names = next(row for row in rows if row[:2] == ["epsilon", "method"])[2:]
+    found: dict[tuple[str, str], Errors] = {}
+    for row in rows:
+        if row[0] in EPSILONS and len(row) > 2:
+            for name, cell in zip(names, row[2:]):
+                if cell.count(" / ") == 1:
+                    one, two = (float(x.replace(",", "")) for x in cell.split(" / "))
+                    found.setdefault((row[0], name), {})[row[1]] = (one, two)
+    return found
 
 
 def best(work: Callable[[], object], rounds: int = 5) -> float:
@@ -245,6 +263,7 @@ def _held(name: str, epsilon: str, found: Errors, *, flat: bool) -> bool:
 def accuracy(found: dict[str, np.ndarray], runs: int, *, flat: bool) -> bool:
     """Say the table of all methods, sets and losses, and the best; whether it meets what it is held to."""
     methods = METHODS if flat else GRID_METHODS
+    shown = on_page("lines" if flat else "grids") if ONLY else {}
     fine = True
     best: list[tuple[str, str, str, str, str]] = []
     what = "range" if flat else "rectangle"
@@ -254,7 +273,10 @@ def accuracy(found: dict[str, np.ndarray], runs: int, *, flat: bool) -> bool:
     end = "| held to (cells) |" if flat else "|"
     say("| epsilon | method | " + " | ".join(found) + f" {end}\n|" + "---|" * (len(found) + 2 + flat))
     for epsilon in EPSILONS:
-        table = {name: errors(name, cells, epsilon, runs) for name, cells in found.items()}
+        table = {
+            name: {**shown.get((epsilon, name), {}), **errors(name, cells, epsilon, runs, ONLY)}
+            for name, cells in found.items()
+        }
         unit = 1 / float(epsilon) ** 2
         held = {
             PLAIN: f"{8 * unit:,.0f} within noise",
@@ -471,6 +493,12 @@ RUNS = {"lines": 20, "shapes": 5, "held-out": 3, "grids": 2}
 
 def main() -> int:
     given = [int(word) for word in sys.argv[1:] if word.isdigit()]
+    if "--only" in sys.argv:
+        ONLY.append(sys.argv[sys.argv.index("--only") + 1])
+        if ONLY[0] not in {**METHODS, **GRID_METHODS}:
+            raise SystemExit(
+                f"{ONLY[0]!r} is not a method; methods are: {', '.join({**METHODS, **GRID_METHODS})}."
+            )
     parts = [word for word in sys.argv[1:] if word in PARTS] or list(PARTS)
     all_fine = True
     for part in parts:
@@ -486,7 +514,8 @@ def main() -> int:
                 if part in RUNS
                 else ""
             )
-            made = f"Made by `python benchmarks/histograms.py{many} {part} --write`.{often}"
+            again = f" The rows of `{ONLY[0]}` were made again with `--only {ONLY[0]}`." if ONLY else ""
+            made = f"Made by `python benchmarks/histograms.py{many} {part} --write`.{often}{again}"
             record.put(PAGE, f"histograms, {part}", "\n".join([made, *OUT]))
     record.save("histograms" if len(parts) > 1 else f"histograms-{parts[0]}")
     return 0 if all_fine else 1
