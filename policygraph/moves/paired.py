@@ -122,7 +122,7 @@ def longest_walk(columns: Iterable[Column]) -> tuple[int, int] | None:
 
 
 def some_cycle(columns: Sequence[Column]) -> dict[int, int]:
-    """A long simple cycle of a balanced part, which is a minimal move; empty where a search in depth meets none.
+    """A long simple cycle whose cells cancel at each sum, which is a minimal move; empty where a search in depth meets none.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def some_cycle(columns: Sequence[Column]) -> dict[int, int]:
     """
     best: list[tuple[int, int]] = []
     for part in walks_of(columns) or []:
-        if not part.balanced or part.length <= len(best):
+        if part.length <= len(best):
             continue
         at: dict[int, list[int]] = {}
         for edge in part.cells:
@@ -162,7 +162,10 @@ def some_cycle(columns: Sequence[Column]) -> dict[int, int]:
                 cycle = [*way[depth[there] :], cell]
                 if len(cycle) > len(best):
                     ends = [*path[depth[there] :], there]
-                    best = _signed(columns, cycle, ends)
+                    made = _signed(columns, cycle, ends)
+                    # the last cell takes away what the first one adds where they meet: an odd cycle of counts does not
+                    if columns[cell][there] * made[-1][1] + columns[cycle[0]][there] == 0:
+                        best = made
     return dict(best)
 
 
