@@ -7,6 +7,7 @@ import subprocess
 import sys
 from fractions import Fraction
 from functools import lru_cache
+from itertools import combinations
 
 import pytest
 
@@ -480,3 +481,29 @@ def test_searches_on_many_cells_carry_lists_of_moves():
     assert data["proof"]["kind"] == "moves"
     assert checker.check(data)["holds"]
     assert not checker.check({**lowered(data, made.power - 1)})["holds"]
+
+
+def test_theorems_that_would_take_too_many_steps_are_left_out_before_the_first(monkeypatch):
+    """2^20 sets of attributes, and 2^20 cells of 190 tables."""
+    monkeypatch.setattr(checker, "differing", None)
+    monkeypatch.setattr(checker.AskedRows, "column", None)
+    names = [f"a{at}" for at in range(20)]
+    query = {"interactions": [list(some) for some in combinations(names, 2)]}
+    domain = {"domain": dict.fromkeys(names, 2)}
+    facts = checker.Question(
+        {**domain, "public": [{"cuboid": ["a0"]}, {"cuboid": ["a1", "a2"]}]}, query, "l2"
+    )
+    edges = checker.Question({**domain, "neighbours": {"graph": "full"}}, query, "l2")
+    monkeypatch.setattr(checker.Question, "known", None)
+    for theorem, problem in (
+        (checker.two_margins, facts),
+        (checker.determined, facts),
+        (checker.open_numbers, facts),
+        (checker.two_open_numbers, facts),
+        (checker.edge_attributes, edges),
+        (checker.row_ranges, edges),
+    ):
+        checker.Meter.left = checker.WORK // 8
+        with pytest.raises(checker.OpenError):
+            theorem(problem)
+        assert checker.Meter.left >= checker.WORK // 8 - 2**20  # for the cells themselves
