@@ -9,6 +9,7 @@ import policygraph as pg
 from policygraph.errors import InputError
 from policygraph.model import queries
 from policygraph.model.domain import Domain, Network
+from policygraph.model.queries import workloads
 from policygraph.model.queries.base import Query
 from tests.oracles.sensitivity import query_rows
 
@@ -145,3 +146,31 @@ def test_fingerprints_tell_numbered_cells_in_another_order_apart(make):
 )
 def test_what_is_said_by_name_has_one_fingerprint_in_every_order(make):
     assert make(AB).fingerprint == make(BA).fingerprint
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_boxes_are_counted_by_running_sums_as_one_by_one(data):
+    shape = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    domain = pg.Domain({f"a{at}": n for at, n in enumerate(shape)})
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    ends = np.sort(rng.integers(0, shape, (2, data.draw(st.integers(1, 6)), len(shape))), axis=0)
+    query = pg.queries.boxes(domain, ends.swapaxes(0, 1).tolist())
+    # Enough pairs that running sums are less work than looking at each box.
+    u, v = rng.integers(0, domain.size, (2, 10_000 * (domain.size + 1)))
+    matrix = query.columns(np.arange(domain.size)).toarray()
+    for norm in ("l1", "l2"):
+        assert (query.pair_norms(u, v, norm) == np.abs(matrix[:, u] - matrix[:, v]).sum(axis=0)).all()
+        assert (query.column_norms(u, norm) == matrix[:, u].sum(axis=0)).all()
+        assert (query.pair_norms(u[:2], v[:2], norm) == query.pair_norms(u, v, norm)[:2]).all()
+
+
+def test_boxes_on_a_large_grid_along_a_threshold_graph(monkeypatch):
+    domain = pg.Domain({"x": 48, "y": 48})
+    query = pg.queries.random_boxes(domain, 3_000)
+    policy = pg.Policy(domain, pg.PolicyGraph.threshold(domain, 2))
+    quick = pg.sensitivity(query, policy)
+    monkeypatch.setattr(workloads, "MOST_SUMS", 0)
+    slow = pg.sensitivity(query, policy)
+    assert quick.exact
+    assert (quick.value, quick.lower, quick.witness) == (slow.value, slow.lower, slow.witness)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +17,9 @@ from policygraph.errors import InputError
 from policygraph.linalg import read_only
 from policygraph.model.domain import Domain
 from policygraph.model.queries.base import Ints, Norm, Part, Query
+
+MOST_SUMS = 1 << 24
+"""Most cells over which running sums are formed to count boxes."""
 
 
 def _are_all_ranges(domain: Domain, low: Ints, high: Ints) -> bool:
@@ -145,14 +149,52 @@ class BoxQuery(Query):
         ]
         return pieces[0] if len(pieces) == 1 else sparse.hstack(pieces, format="csc")
 
+    def _holding(self, cells: Any, extent: tuple[int, ...] | None = None) -> Ints:
+        """Number of boxes that hold each of these cells; with an extent, all cells from there on to so many positions further on each attribute.
+
+        A box holds them where it holds the first cell once its last positions are drawn back by the extent. Each box marks its corners, and running sums along the axes
+        make the marks counts, in time linear in boxes and cells of the domain.
+        """
+        shape = self.domain.shape
+        last = self.high - np.array(extent or [0] * len(shape))
+        some = (last >= self.low).all(axis=1)
+        marks = np.zeros([n + 1 for n in shape], dtype=np.int64)
+        for corner in product((0, 1), repeat=len(shape)):
+            at = tuple(
+                last[some, axis] + 1 if upper else self.low[some, axis] for axis, upper in enumerate(corner)
+            )
+            np.add.at(marks, at, -1 if sum(corner) % 2 else 1)
+        for axis in range(len(shape)):
+            np.cumsum(marks, axis=axis, out=marks)
+        return marks[tuple(self.domain.codes(np.asarray(cells, dtype=np.int64)))]
+
+    def _sums_pay(self, cells: int, passes: int) -> bool:
+        """Whether running sums over the whole domain, so many times, are less work than looking at every box for every cell."""
+        size = prod(n + 1 for n in self.domain.shape)
+        work = passes * (len(self.low) + size) << len(self.domain.shape) + 3
+        return size <= MOST_SUMS and work < cells * len(self.low)
+
     def column_norms(self, cells: Any, norm: Norm) -> Ints:
         at = np.asarray(cells, dtype=np.int64)
+        if self._sums_pay(len(at), 1):
+            return self._holding(at)
         step = max(1, 50_000_000 // len(self.low))
         found = [self._holds(at[s : s + step]).sum(axis=0) for s in range(0, len(at), step)]
         return np.concatenate([np.zeros(0, dtype=np.int64), *found]).astype(np.int64)
 
     def pair_norms(self, u: Any, v: Any, norm: Norm) -> Ints:
         a, b = np.asarray(u, dtype=np.int64), np.asarray(v, dtype=np.int64)
+        if self._sums_pay(len(a), 2):
+            ends = [np.stack(pair) for pair in zip(self.domain.codes(a), self.domain.codes(b), strict=True)]
+            extents, which = np.unique([np.ptp(end, axis=0) for end in ends], axis=1, return_inverse=True)
+            if self._sums_pay(len(a), extents.shape[1] + 1):
+                # A box holds both cells where it holds the smallest box around them.
+                first = np.ravel_multi_index([end.min(axis=0) for end in ends], self.domain.shape)
+                both = np.zeros(len(a), dtype=np.int64)
+                for at in range(extents.shape[1]):
+                    here = np.flatnonzero(which.reshape(-1) == at)
+                    both[here] = self._holding(first[here], tuple(extents[:, at].tolist()))
+                return self._holding(a) + self._holding(b) - 2 * both
         step = max(1, 50_000_000 // len(self.low))
         found = [
             (self._holds(a[s : s + step]) ^ self._holds(b[s : s + step])).sum(axis=0)
